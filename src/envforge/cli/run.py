@@ -1,0 +1,27 @@
+"""`envforge run`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .session import Json, shop
+
+EXAMPLE = "envforge run xinv100 -- python -c 'import torch'"
+
+
+def command(
+    context: typer.Context,
+    environment: Annotated[str, typer.Argument(metavar="ENV", help="An environment's name.")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="A name under the profile's `commands`, or a command.")
+    ],
+    json: Json = False,
+) -> None:
+    """Run a command in an environment; its exit status and signals are its own (125, 126, 127: it never started)."""
+    del json  # A command that runs has stdout for itself; only an error of envforge is told as JSON.
+    from envforge.forge.run import run  # noqa: PLC0415 - help need not pay for it
+
+    with shop(context) as opened:
+        run(opened, environment, words)

@@ -1,0 +1,54 @@
+"""pip as an installer only: it gets the files that were resolved, by hash, and is asked to decide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from envforge.model.errors import EnvforgeError
+from envforge.system import environ, process
+from envforge.system.http import Proxies
+from envforge.system.process import Completed
+
+from .artefacts import Artefact
+from .router import HOST, Router
+
+
+class Pip:
+    """The pip of the environment itself. ``cache``: its cache folder."""
+
+    def __init__(self, *, cache: Path, router: Router, proxies: Proxies) -> None:
+        self._router = router
+        self._env = {
+            "PIP_CACHE_DIR": str(cache),
+            "PIP_NO_INPUT": "1",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            **proxies.for_engine(router.proxy, HOST),
+        }
+
+    def install(
+        self,
+        prefix: Path,
+        artefacts: Sequence[Artefact],
+        scratch: Path,
+        log: Path,
+        watch: Callable[[int], None] | None = None,
+    ) -> Completed:
+        """Install exactly these files (each has its sha256) into ``prefix``. Raises EnvforgeError where it has no pip."""
+        python = prefix / "bin" / "python"
+        if not list(prefix.glob("lib/python3.*/site-packages/pip/__main__.py")):
+            raise EnvforgeError(
+                "pip-missing",
+                "`--engine pip` needs a pip in the environment, and this Python ships none",
+                hint="install its ensurepip (Debian: the package `python3-venv`), or use `--engine uv`",
+            )
+        index = self._router.pin(artefacts)
+        requirements = scratch / "pip-requirements.txt"
+        lines = (f"{artefact.name}=={artefact.version} --hash=sha256:{artefact.sha256}\n" for artefact in artefacts)
+        requirements.write_text("".join(lines))
+        self._router.begin()
+        argv = [
+            str(python), "-m", "pip", "install", "--no-deps", "--no-compile", "--require-hashes", "--only-binary", ":all:",
+            "--progress-bar", "off", "--index-url", index, "--trusted-host", HOST, "--requirement", str(requirements),
+        ]  # fmt: skip
+        return process.run(argv, env=environ.hermetic(self._env), log=log, on_start=watch)

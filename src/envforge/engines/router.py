@@ -1,0 +1,463 @@
+"""The index router: the one way by which an engine meets an index.
+
+Engines see one fixed host through `HTTP_PROXY`, one stable path per origin. So their caches fit whatever the port,
+`packages` holds for transitive requirements, credentials and mirrors stay out of command lines and locks, METADATA and
+hashes come even where the origin omits them, and envforge knows which file came from where.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from packaging.utils import canonicalize_name
+
+from envforge.model.errors import EnvforgeError
+from envforge.model.state import Distribution
+from envforge.system.http import Client, LoopbackServer, Request, Response
+
+from . import pages
+from .artefacts import Artefact, build_tag, choose, version_of
+from .origins import Routes, credentials, named
+from .pages import Row
+from .remote import pkg_info
+from .sources import Failure, Lag, Listing, Sources
+
+if TYPE_CHECKING:
+    import httpx
+
+    from .built import BuiltStore, BuiltWheel
+
+HOST = "index.envforge.invalid"
+BUILT = "built"
+STEP = "step"
+_JSON = "application/vnd.pypi.simple.v1+json"
+_FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+# No retry is made by an engine for this status: the router has tried already, and its error says more.
+_FAILED = 424
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """What one engine run asked for: to say afterwards what was being tried and which file was looked at."""
+
+    names: list[str] = field(default_factory=list)
+    metadata: set[str] = field(default_factory=set)
+    failures: list[Failure] = field(default_factory=list)
+
+
+class Router:
+    """Serves the routes of one profile. ``folder``: where pages and METADATA are kept; ``tags``: the target's wheel tags."""
+
+    def __init__(
+        self,
+        *,
+        routes: Routes,
+        folder: Path,
+        client: Client,
+        built: BuiltStore,
+        tags: Sequence[str],
+        offline: bool = False,
+    ) -> None:
+        self.routes = routes
+        self.built = built
+        self._sources = Sources(routes=routes, folder=folder, client=client, offline=offline)
+        self._folder = folder
+        self._offline = offline
+        self.tags = tuple(tags)
+        self._server = LoopbackServer(self._answer)
+        self._only: tuple[str, ...] | None = None
+        self._pinned: Mapping[str, tuple[Artefact, ...]] = {}
+        self._bodies: dict[tuple[str, str], tuple[str, bytes]] = {}
+        self._files: dict[tuple[str, str], Artefact] = {}
+        self._disguised: frozenset[str] = frozenset()
+        self.asked = Asked()
+
+    def __enter__(self) -> Router:
+        self._server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.stop()
+
+    @property
+    def proxy(self) -> str:
+        return self._server.url
+
+    # -- what an engine run may see ------------------------------------------------------------------------------
+
+    def begin(self, only: tuple[str, ...] | None = None, *, unbuilt: tuple[str, ...] = ()) -> Asked:
+        """A new engine run, which may ask the profile's indexes in ``only`` (None = all).
+
+        Sdists of the names in ``unbuilt`` cannot be built yet (their build needs the environment): they are shown as
+        wheels with the metadata that the sdist states.
+        """
+        self._only = only
+        self._disguised = frozenset(canonicalize_name(name) for name in unbuilt)
+        self._bodies = {place: body for place, body in self._bodies.items() if place[1] not in self._disguised}
+        self.asked = Asked()
+        return self.asked
+
+    def urls(self, only: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """Index URLs in order of priority, as an engine is given them. Wheels of our own store come first where any is offered."""
+        keys = self.routes.order(only)
+        return tuple(index_url(key) for key in ((BUILT, *keys) if self.built.offers else keys))
+
+    def pin(self, artefacts: Iterable[Artefact]) -> str:
+        """Serve exactly these files at one index, for an engine that knows nothing of several; returns its URL."""
+        pinned: dict[str, tuple[Artefact, ...]] = {}
+        for artefact in artefacts:
+            pinned[artefact.name] = (*pinned.get(artefact.name, ()), artefact)
+            self.offer(artefact)
+        self._pinned = pinned
+        return index_url(STEP)
+
+    def offer(self, artefact: Artefact) -> str:
+        """Make the file known (from a lock, say, whose page nobody asked for); returns its address for an engine."""
+        self._files.setdefault((artefact.origin, artefact.id), artefact)
+        return file_url(artefact)
+
+    # -- what envforge itself wants to know ----------------------------------------------------------------------
+
+    def find(self, name: str, version: str, only: tuple[str, ...] | None = None) -> Artefact:
+        """The file that ``name==version`` comes from. Raises EnvforgeError where no allowed index has one."""
+        own = self.built.offered(name)
+        if own is not None and own.version == version:
+            return self.own(own)
+        keys = self.routes.allowed(name, only)
+        for key in keys:
+            listing = self._sources.listing(key, name)
+            if not listing.exists:
+                continue
+            row = choose(self._rows(key, name, listing), name, version, self.tags)
+            if row is not None:
+                return self._artefact(key, name, version, row, listing)
+        raise EnvforgeError(
+            "file-not-found",
+            f"no file of `{name}` {version} fits this Python at {named(self.routes.origins[key].name for key in keys)}",
+            hint="name another version, or add an index that serves one",
+        )
+
+    def locked(self, item: Distribution) -> Artefact:
+        """The file that a lock names for an installed distribution. Raises EnvforgeError where it is out of reach."""
+        if item.origin is not None and item.sha256 is not None:
+            own = self.built.by_hash(item.sha256)
+            if own is not None:
+                return replace(self.own(own), index=item.index)
+        origin = next((origin for origin in self.routes.origins.values() if origin.name == item.index), None)
+        if origin is None or item.sha256 is None or item.file is None:
+            raise EnvforgeError(
+                "not-restorable",
+                f"`{item.name}` {item.version} cannot be restored: its file is not known, or gone from envforge's own store",
+                hint="build the profile anew with `envforge create --replace`",
+            )
+        return self._known(origin.key, item.sha256, item.file) or Artefact(
+            name=item.name, version=item.version, file=item.file, id=item.sha256, origin=origin.key, index=item.index,
+            sha256=item.sha256, size=item.size, sources=(item.url,) if item.url else (), url=item.url, build=item.build,
+        )  # fmt: skip
+
+    def metadata(self, artefact: Artefact) -> bytes:
+        """METADATA of a wheel, from the cache, its index or the wheel itself. Raises EnvforgeError naming index and package."""
+        kept = self._folder / "metadata" / artefact.id
+        try:
+            return kept.read_bytes()
+        except OSError:
+            pass
+        if artefact.built is not None:
+            data = self.built.metadata(artefact.id)
+        elif artefact.sdist is not None:
+            folder = self._folder / "files"
+            folder.mkdir(parents=True, exist_ok=True)
+            data = pkg_info(self.fetch(artefact.sdist, folder / artefact.sdist.id))
+        else:
+            data = self._sources.metadata(artefact)
+        pages.write_atomically(kept, data)
+        return data
+
+    def lags(self, artefact: Artefact) -> tuple[Lag, ...]:
+        """Mirrors that do not have the file."""
+        return self._sources.lags(artefact)
+
+    def hashed(self, artefact: Artefact) -> Artefact:
+        """The same artefact with its sha256, fetching the file where its index gives none."""
+        if artefact.sha256 is not None:
+            return artefact
+        kept = self._folder / "files" / artefact.id
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            self.fetch(artefact, kept)
+        with kept.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        known = replace(artefact, sha256=digest, size=kept.stat().st_size)
+        self._files[(artefact.origin, artefact.id)] = known
+        return known
+
+    def fetch(self, artefact: Artefact, target: Path) -> Path:
+        """Download the file to ``target``. Raises EnvforgeError where no source gives it."""
+        response = None if self._offline else self._sources.stream(artefact, {"Accept-Encoding": "identity"})
+        if response is None:
+            raise EnvforgeError(
+                "not-cached" if self._offline else "file-not-found",
+                f"offline, `{artefact.file}` cannot be had"
+                if self._offline
+                else f"the index `{artefact.index}` lists `{artefact.file}` but does not serve it",
+                hint="run it once without `--offline`"
+                if self._offline
+                else "ask again later, or add a mirror that has it",
+            )
+        partial = target.with_name(target.name + ".part")
+        with partial.open("wb") as file:
+            for chunk in _chunks(response):
+                file.write(chunk)
+        partial.replace(target)
+        return target
+
+    def index_named(self, url: str) -> str | None:
+        """The name of the index behind one of the router's addresses."""
+        key = url.removeprefix(f"http://{HOST}/").partition("/")[0]
+        origin = self.routes.origins.get(key)
+        return origin.name if origin else None
+
+    # -- the server ------------------------------------------------------------------------------------------------
+
+    def _answer(self, request: Request) -> Response:
+        if request.host is not None and request.host != HOST:
+            return Response(status=403, body=b"plain http reaches nothing but the profile's indexes\n")
+        try:
+            match unquote(request.path).strip("/").split("/"):
+                case [key, "simple", name]:
+                    return self._simple(key, canonicalize_name(name), request)
+                case [key, "files", identity, file]:
+                    return self._file(key, identity, file, request)
+        except (EnvforgeError, OSError) as error:
+            # A full or unwritable cache, or a file that no source gives: the engine stops, the user hears why.
+            self.asked.failures.append(Failure(kind="failed", index="", name=request.path, reason=str(error)))
+            return Response(status=_FAILED, body=str(error).encode())
+        return Response(status=404)
+
+    def _simple(self, key: str, name: str, request: Request) -> Response:
+        if key == STEP:
+            return _page([_entry(artefact) for artefact in self._pinned.get(name, ())], name, request)
+        if key == BUILT:
+            own = self.built.offered(name)
+            return _page([_entry(self.own(own))], name, request) if own is not None else Response(status=404)
+        if key not in self.routes.allowed(name, self._only) or self.built.offered(name) is not None:
+            return Response(status=404)
+        self.asked.names.append(name)
+        listing = self._sources.listing(key, name)
+        if listing.failure is not None:
+            self.asked.failures.append(listing.failure)
+            return Response(status=_FAILED, body=listing.failure.reason.encode())
+        if not listing.exists:
+            return Response(status=404)
+        etag, body = self._body(key, name, listing)
+        return _conditional(etag, body, request)
+
+    def _body(self, key: str, name: str, listing: Listing) -> tuple[str, bytes]:
+        kept = self._bodies.get((key, name))
+        if kept is None:
+            entries = []
+            for row in self._rows(key, name, listing):
+                entry = {
+                    "filename": row.file,
+                    "url": f"http://{HOST}/{key}/files/{_identity(row)}/{quote(row.file)}",
+                    "hashes": {"sha256": row.sha256} if row.sha256 else {},
+                    "yanked": row.yanked,
+                }
+                if row.file.endswith(".whl"):
+                    entry["core-metadata"] = True
+                for field_name, value in (
+                    ("requires-python", row.requires_python), ("size", row.size), ("upload-time", row.uploaded),
+                ):  # fmt: skip
+                    if value is not None:
+                        entry[field_name] = value
+                entries.append(entry)
+            kept = _rendered(entries, name)
+            self._bodies[(key, name)] = kept
+        return kept
+
+    def _file(self, key: str, identity: str, file: str, request: Request) -> Response:
+        wants_metadata = file.endswith(".metadata")
+        artefact = self._known(key, identity, file.removesuffix(".metadata"))
+        if artefact is None:
+            return Response(status=404)
+        if wants_metadata:
+            try:
+                data = self.metadata(artefact)
+            except EnvforgeError as error:
+                failure = Failure(
+                    kind="unreachable", index=artefact.index or key, name=artefact.name, reason=error.message
+                )
+                self.asked.failures.append(failure)
+                return Response(status=_FAILED, body=error.message.encode())
+            self.asked.metadata.add(artefact.id)
+            return Response(body=data, headers={"Content-Type": "text/plain", **_FOREVER})
+        if artefact.built is not None:
+            return _whole_file(self.built.path(artefact.id), artefact)
+        kept = self._folder / "files" / artefact.id
+        if kept.exists():
+            return _whole_file(kept, artefact)
+        if self._offline:
+            reason = f"`{artefact.file}` is not in the cache, and the network may not be asked"
+            self.asked.failures.append(
+                Failure(kind="not-cached", index=artefact.index or key, name=artefact.name, reason=reason)
+            )
+            return Response(status=_FAILED, body=reason.encode())
+        origin = self.routes.origins[key]
+        only = artefact.sources[0] if len(artefact.sources) == 1 else None
+        if only is not None and only.startswith("https:") and credentials(origin, only) is None:
+            return Response(status=302, headers={"Location": only, "Cache-Control": "no-cache"})
+        passed = {name: value for name, value in request.headers.items() if name == "range"}
+        response = self._sources.stream(artefact, {"Accept-Encoding": "identity", **passed})
+        if response is None:
+            self.asked.failures.append(
+                Failure(
+                    kind="unreachable", index=origin.name, name=artefact.name, reason=f"no source has `{artefact.file}`"
+                )
+            )
+            return Response(status=404)
+        length = response.headers.get("content-length")
+        headers = {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes", **_FOREVER}
+        if "content-range" in response.headers:
+            headers["Content-Range"] = response.headers["content-range"]
+        return Response(
+            status=response.status_code,
+            body=_chunks(response),
+            headers=headers,
+            length=int(length) if length and length.isdigit() else None,
+        )
+
+    def _known(self, key: str, identity: str, file: str) -> Artefact | None:
+        if (key, identity) in self._files:
+            return self._files[(key, identity)]
+        if key == BUILT:
+            own = self.built.by_hash(identity)
+            return self.own(own) if own else None
+        name = canonicalize_name(file.split("-")[0] if file.endswith(".whl") else file.rpartition("-")[0])
+        if key in self.routes.origins:
+            listing = self._sources.listing(key, name)
+            for row in (*self._rows(key, name, listing), *listing.rows):
+                if _identity(row) == identity:
+                    return self._artefact(key, name, "", row, listing)
+        return None
+
+    def _rows(self, key: str, name: str, listing: Listing) -> Iterator[Row]:
+        """Rows of a page, an sdist that was built for this target replaced by its wheel."""
+        for row in listing.rows:
+            own = self.built.of_source(_identity(row)) if not row.file.endswith(".whl") else None
+            if own is None:
+                hidden = name in self._disguised and not row.file.endswith(".whl")
+                yield _disguise(row, name) if hidden else row
+                continue
+            self._files[(key, own.sha256)] = replace(self.own(own), origin=key, index=self.routes.origins[key].name)
+            yield Row(
+                file=own.file, url="", sha256=own.sha256, size=own.size, requires_python=row.requires_python,
+                yanked=row.yanked, metadata=True, uploaded=row.uploaded,
+            )  # fmt: skip
+
+    def _artefact(self, key: str, name: str, version: str, row: Row, listing: Listing) -> Artefact:
+        identity = _identity(row)
+        known = self._files.get((key, identity))
+        if known is not None:
+            return replace(known, version=version or known.version)
+        original = next((each for each in listing.rows if f"sdist:{each.url}" == row.url), None)
+        artefact = Artefact(
+            name=name,
+            version=version,
+            file=row.file,
+            id=identity,
+            sdist=self._artefact(key, name, version, original, listing) if original else None,
+            origin=key,
+            index=self.routes.origins[key].name,
+            sha256=row.sha256,
+            size=row.size,
+            sources=listing.sources.get(row.file, (row.url,)),
+            url=listing.own.get(row.file),
+            build=build_tag(row.file),
+        )
+        self._files[(key, identity)] = artefact
+        return artefact
+
+    def own(self, own: BuiltWheel) -> Artefact:
+        """A wheel of envforge's own store as an artefact."""
+        artefact = Artefact(
+            name=own.name,
+            version=own.version,
+            file=own.file,
+            id=own.sha256,
+            origin=BUILT,
+            index=None,
+            sha256=own.sha256,
+            size=own.size,
+            build=build_tag(own.file),
+            built=own.origin,
+        )
+        self._files[(BUILT, own.sha256)] = artefact
+        return artefact
+
+
+def index_url(key: str) -> str:
+    return f"http://{HOST}/{key}/simple/"
+
+
+def file_url(artefact: Artefact) -> str:
+    return f"http://{HOST}/{artefact.origin}/files/{artefact.id}/{quote(artefact.file)}"
+
+
+def _identity(row: Row) -> str:
+    return row.sha256 or "url-" + hashlib.sha256(row.url.encode()).hexdigest()
+
+
+def _disguise(row: Row, name: str) -> Row:
+    version = version_of(row.file, name)
+    file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+    return replace(row, file=file, url=f"sdist:{row.url}", sha256=None, size=None, metadata=True)
+
+
+def _entry(artefact: Artefact) -> dict[str, object]:
+    return {
+        "filename": artefact.file,
+        "url": file_url(artefact),
+        "hashes": {"sha256": artefact.sha256},
+        "core-metadata": True,
+        **({"size": artefact.size} if artefact.size is not None else {}),
+    }
+
+
+def _rendered(entries: list[dict[str, object]], name: str) -> tuple[str, bytes]:
+    body = json.dumps({"meta": {"api-version": "1.1"}, "name": name, "files": entries}, separators=(",", ":")).encode()
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"', body
+
+
+def _page(entries: list[dict[str, object]], name: str, request: Request) -> Response:
+    return _conditional(*_rendered(entries, name), request)
+
+
+def _conditional(etag: str, body: bytes, request: Request) -> Response:
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status=304, headers=headers)
+    return Response(body=body, headers={"Content-Type": _JSON, **headers})
+
+
+def _whole_file(path: Path, artefact: Artefact) -> Response:
+    def chunks() -> Iterator[bytes]:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                yield chunk
+
+    return Response(
+        body=chunks(), length=artefact.size, headers={"Content-Type": "application/octet-stream", **_FOREVER}
+    )
+
+
+def _chunks(response: httpx.Response) -> Iterator[bytes]:
+    try:
+        yield from response.iter_raw(1 << 18)
+    finally:
+        response.close()

@@ -1,0 +1,243 @@
+"""The far side of the router: a name's page over all sources of an origin, a file's METADATA, a file's bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envforge.model.errors import EnvforgeError
+from envforge.system.clock import epoch
+from envforge.system.http import Client, Unreachable, without_credentials
+
+from . import pages, remote
+from .artefacts import Artefact
+from .origins import Origin, Routes, credentials
+from .pages import Page, Row
+
+if TYPE_CHECKING:
+    import httpx
+
+_ENOUGH = 3  # so many files without a sidecar, and a host that does not advertise them is not asked for more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An index that could not answer. ``kind``: unreachable, unauthorized, malformed, not-cached."""
+
+    kind: str
+    index: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """A mirror that lacks ``file``; ``served_by`` is where it comes from instead, None = nowhere."""
+
+    index: str
+    name: str
+    file: str
+    mirror: str
+    served_by: str | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Listing:
+    """One name at one origin, over all its sources."""
+
+    rows: tuple[Row, ...]
+    sources: Mapping[str, tuple[str, ...]]  # file -> addresses in order
+    own: Mapping[str, str]  # file -> address at the index itself, no mirror's
+    lacking: Mapping[str, tuple[str, ...]]  # file -> mirrors that do not list it
+    exists: bool
+    failure: Failure | None = None
+
+
+class Sources:
+    """The origins of one profile, asked once a run for every name. ``folder``: where pages and METADATA are kept."""
+
+    def __init__(self, *, routes: Routes, folder: Path, client: Client, offline: bool) -> None:
+        self.routes = routes
+        self.folder = folder
+        self.offline = offline
+        self._client = client
+        self._listings: dict[tuple[str, str], Listing] = {}
+        self._locks: dict[tuple[str, str], threading.Lock] = {}
+        self._guard = threading.Lock()
+        self._no_sidecar: dict[str, int] = {}
+
+    def listing(self, key: str, name: str) -> Listing:
+        with self._guard:
+            lock = self._locks.setdefault((key, name), threading.Lock())
+        with lock:
+            if (key, name) not in self._listings:
+                self._listings[(key, name)] = self._ask(self.routes.origins[key], name)
+            return self._listings[(key, name)]
+
+    def _ask(self, origin: Origin, name: str) -> Listing:
+        """The pages of all sources in one: a file that a mirror lacks comes from the next that has it."""
+        merged: dict[str, Row] = {}
+        sources: dict[str, tuple[str, ...]] = {}
+        own: dict[str, str] = {}
+        listed: dict[str, set[str]] = {}
+        failure: Failure | None = None
+        exists = False
+        for source in origin.sources:
+            try:
+                page = self._page(origin, source, name)
+            except _SourceError as error:
+                failure = failure or Failure(kind=error.kind, index=origin.name, name=name, reason=str(error))
+                continue
+            if page is None:
+                listed[source] = set()
+                continue
+            exists = True
+            listed[source] = set()
+            for row in page.rows:
+                first = merged.setdefault(row.file, row)
+                if first.sha256 and row.sha256 and first.sha256 != row.sha256:
+                    continue  # another file under the same name: the first source's word stands
+                if first.sha256 is None and row.sha256 is not None:
+                    merged[row.file] = replace(row, url=first.url)
+                sources[row.file] = (*sources.get(row.file, ()), row.url)
+                listed[source].add(row.file)
+                if source == origin.url:
+                    own[row.file] = without_credentials(row.url)
+        lacking = {
+            file: tuple(source for source, files in listed.items() if file not in files)
+            for file in merged
+            if len(origin.sources) > 1
+        }
+        return Listing(
+            rows=tuple(merged.values()),
+            sources=sources,
+            own=own,
+            lacking={file: mirrors for file, mirrors in lacking.items() if mirrors},
+            exists=exists,
+            failure=None if exists or listed else failure,
+        )
+
+    def _page(self, origin: Origin, source: str, name: str) -> Page | None:
+        """One source's page; None where it does not know the name. Raises _SourceError."""
+        digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+        kept = self.folder / "pages" / digest / f"{name}.json"
+        page = pages.load(kept)
+        if self.offline:
+            if page is None:
+                kind = "not-cached"
+                raise _SourceError(kind, f"the page of `{name}` is not in the cache, and the network may not be asked")
+            return page
+        if page is not None and page.fresh_until > epoch():
+            return page
+        url = f"{source.rstrip('/')}/{name}/"
+        headers = {"Accept": pages.ACCEPT}
+        if page is not None and page.etag:
+            headers["If-None-Match"] = page.etag
+        if page is not None and page.modified:
+            headers["If-Modified-Since"] = page.modified
+        try:
+            response = self._client.get(url, headers=headers, auth=credentials(origin, url))
+        except Unreachable as error:
+            kind = "unreachable"
+            raise _SourceError(kind, str(error)) from error
+        if response.status_code == 304 and page is not None:
+            page = replace(page, fresh_until=pages.fresh_until(response.headers, epoch()))
+            pages.save(kept, page)
+            return page
+        if response.status_code in {404, 410}:
+            return None
+        if response.status_code in {401, 403}:
+            kind = "unauthorized"
+            raise _SourceError(kind, f"status {response.status_code}")
+        if response.status_code != 200:
+            kind = "unreachable"
+            raise _SourceError(kind, f"status {response.status_code}")
+        try:
+            rows = pages.parse(response.content, response.headers.get("content-type", ""), str(response.url))
+        except pages.BadPageError as error:
+            kind = "malformed"
+            raise _SourceError(kind, str(error)) from error
+        page = Page(
+            rows=rows,
+            fresh_until=pages.fresh_until(response.headers, epoch()),
+            etag=response.headers.get("etag"),
+            modified=response.headers.get("last-modified"),
+        )
+        pages.save(kept, page)
+        return page
+
+    def lags(self, artefact: Artefact) -> tuple[Lag, ...]:
+        """Mirrors that do not have the file: by their page, or by their answer to a HEAD for it."""
+        listing = self._listings.get((artefact.origin, artefact.name))
+        origin = self.routes.origins.get(artefact.origin)
+        if listing is None or origin is None or len(origin.sources) < 2 or self.offline:
+            return ()
+        missing = list(listing.lacking.get(artefact.file, ()))
+        served: str | None = None
+        for url in artefact.sources:
+            try:
+                status = self._client.get(url, method="HEAD", auth=credentials(origin, url)).status_code
+            except Unreachable:
+                status = 0
+            if status in {404, 410}:
+                missing.append(url.rpartition("/")[0])
+            else:
+                served = served or url
+        return tuple(
+            Lag(index=origin.name, name=artefact.name, file=artefact.file, mirror=mirror, served_by=served)
+            for mirror in missing
+        )
+
+    def metadata(self, artefact: Artefact) -> bytes:
+        if self.offline:
+            raise EnvforgeError(
+                "not-cached",
+                f"the metadata of `{artefact.file}` is not in the cache, and the network may not be asked",
+                hint="run the same command once without `--offline`",
+            )
+        origin = self.routes.origins[artefact.origin]
+        reasons = []
+        for url in artefact.sources:
+            auth = credentials(origin, url)
+            host = url.split("/")[2] if "//" in url else url
+            listing = self._listings.get((artefact.origin, artefact.name))
+            advertised = listing is not None and any(row.metadata for row in listing.rows if row.file == artefact.file)
+            # A host that had none thrice is not asked for more, unless its page says that it has one.
+            if advertised or self._no_sidecar.get(host, 0) < 3:
+                data = remote.sidecar(self._client, url, auth)
+                if data is not None:
+                    return data
+                self._no_sidecar[host] = self._no_sidecar.get(host, 0) + 1
+            try:
+                return remote.from_wheel(self._client, url, auth)
+            except remote.NoMetadataError as error:
+                reasons.append(f"{url.split('/')[2]}: {error}")
+        raise EnvforgeError(
+            "metadata-not-found",
+            f"the metadata of `{artefact.file}` cannot be had from the index `{artefact.index}`",
+            cause="; ".join(dict.fromkeys(reasons)),
+            hint="ask again later, or add a mirror of that index to the configuration",
+        )
+
+    def stream(self, artefact: Artefact, headers: Mapping[str, str]) -> httpx.Response | None:
+        """The first source that has the file; the ones before it are known to lag."""
+        origin = self.routes.origins[artefact.origin]
+        for url in artefact.sources:
+            try:
+                response = self._client.stream(url, headers=headers, auth=credentials(origin, url))
+            except Unreachable:
+                continue
+            if response.status_code in {200, 206}:
+                return response
+            response.close()
+        return None
+
+
+class _SourceError(Exception):
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind

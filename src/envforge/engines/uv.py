@@ -1,0 +1,324 @@
+"""uv: resolves (in a phantom), installs from a lock, uninstalls, builds."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from envforge.model.errors import EnvforgeError
+from envforge.system import environ, process
+from envforge.system.http import Proxies
+from envforge.system.process import Completed
+
+from .artefacts import Artefact
+from .router import HOST, Asked, Router, index_url
+
+# Resolving xinference[all] takes 21 s; what needs longer than this is backtracking without end.
+_RESOLVE_LIMIT = 900.0
+_BUILD_LIMIT = 7200.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One question to the resolver: what would installing this change? ``only``: index names, None = all.
+
+    ``constraints`` and ``build_constraints`` are requirement lines. ``upgrade``: names to upgrade.
+    """
+
+    requirements: tuple[str, ...]
+    only: tuple[str, ...] | None = None
+    constraints: tuple[str, ...] = ()
+    build_constraints: tuple[str, ...] = ()
+    upgrade: tuple[str, ...] = ()
+    no_deps: bool = False
+    no_build: bool = False
+    no_build_isolation: tuple[str, ...] = ()
+    environment: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """``installed`` or ``uninstalled`` of one (canonical name, version)."""
+
+    name: str
+    version: str
+    action: str
+
+
+def binary() -> str:
+    """The uv that came with envforge. Raises EnvforgeError where it is missing."""
+    from uv import find_uv_bin  # noqa: PLC0415 - looks at the disk, only for who needs uv
+
+    try:
+        return str(find_uv_bin())
+    except FileNotFoundError as error:
+        raise EnvforgeError(
+            "uv-missing",
+            "the `uv` that envforge depends on is not installed",
+            cause=str(error),
+            hint="install envforge anew",
+        ) from error
+
+
+def default_index() -> str:
+    """The URL that `pypi` means: what uv takes where nothing says otherwise, asked of uv itself."""
+    completed = process.run(
+        [
+            binary(), "pip", "compile", "--no-config", "--offline", "--no-cache", "--no-python-downloads", "--no-header",
+            "--python", sys.executable, "--emit-index-url", "/dev/null",
+        ],
+        env=environ.hermetic(),
+        timeout=60,
+    )  # fmt: skip
+    found = re.search(r"^--index-url (\S+)$", completed.stdout, re.MULTILINE)
+    if not found:
+        raise EnvforgeError("no-default-index", "uv does not say which index is its default", cause=completed.tail())
+    return found[1]
+
+
+class Uv:
+    """One uv for one router. ``cache``: its cache folder, on the file system of the environments."""
+
+    def __init__(self, *, cache: Path, router: Router, proxies: Proxies, link_mode: str) -> None:
+        self._binary = binary()
+        self._router = router
+        self._link_mode = "copy" if link_mode == "copy" else "clone"  # clone falls back to hard links by itself
+        self._cache = cache
+        self._env = {
+            "UV_CACHE_DIR": str(cache),
+            "UV_NO_CONFIG": "1",
+            "UV_PYTHON_DOWNLOADS": "never",
+            "UV_NO_PROGRESS": "1",
+            "UV_HTTP_TIMEOUT": "120",
+            "UV_PREVIEW_FEATURES": "pylock",
+            **proxies.for_engine(router.proxy, HOST),
+        }
+
+    def resolve(self, target: Sequence[str], ask: Ask, scratch: Path, step: str) -> tuple[Move, ...]:
+        """What installing ``ask`` would change in the phantom ``target``; nothing is written there.
+
+        Raises EnvforgeError: ``unsolvable``, ``index-...``, ``package-not-found``, ``resolution-timeout``.
+        """
+        requirements = scratch / "requirements.txt"
+        requirements.write_text("".join(f"{line}\n" for line in ask.requirements))
+        arguments = ["pip", "install", "--dry-run", "--output-format", "json", *target, *self._indexes(ask.only)]
+        for flag, lines, file in (
+            ("--constraint", ask.constraints, scratch / "constraints.txt"),
+            ("--build-constraint", ask.build_constraints, scratch / "build-constraints.txt"),
+        ):
+            if lines:
+                file.write_text("".join(f"{line}\n" for line in lines))
+                arguments += [flag, str(file)]
+        arguments += [word for name in ask.upgrade for word in ("--upgrade-package", name)]
+        arguments += ["--no-deps"] if ask.no_deps else []
+        arguments += ["--no-build"] if ask.no_build else []
+        asked = self._router.begin(ask.only, unbuilt=ask.no_build_isolation)
+        completed = self._run([*arguments, "--requirement", str(requirements)], ask.environment, timeout=_RESOLVE_LIMIT)
+        if completed.timed_out:
+            last = ", ".join(dict.fromkeys(reversed(asked.names[-12:])))
+            raise EnvforgeError(
+                "resolution-timeout",
+                f"the step `{step}` found no solution within {_RESOLVE_LIMIT / 60:.0f} minutes",
+                cause=f"the resolver was last trying {last}",
+                hint="split the step, or bound the distributions named above with `constraints`",
+            )
+        if not completed.ok:
+            raise self._failure(completed, asked, step)
+        try:
+            changes = json.loads(completed.stdout)["changes"]
+            return tuple(
+                Move(name=canonicalize_name(change["name"]), version=change["version"], action=change["action"])
+                for change in changes
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise EnvforgeError(
+                "engine-answer", "uv gave an answer that envforge cannot read", cause=str(error)
+            ) from error
+
+    def venv(self, prefix: Path, python: str) -> None:
+        """An empty virtual environment at ``prefix``. Raises EnvforgeError."""
+        completed = self._run(["venv", "--no-project", "--python", python, "--prompt", prefix.parent.name, str(prefix)])
+        if not completed.ok:
+            raise EnvforgeError(
+                "venv-failed", f"no virtual environment could be made with `{python}`", cause=completed.tail()
+            )
+
+    def install(
+        self,
+        prefix: Path,
+        artefacts: Sequence[Artefact],
+        scratch: Path,
+        log: Path,
+        watch: Callable[[int], None] | None = None,
+    ) -> Completed:
+        """Install exactly these files (each has its sha256) into ``prefix``; nothing is resolved."""
+        lock = scratch / "pylock.step.toml"
+        lock.write_text(_lock([(artefact, self._router.offer(artefact)) for artefact in artefacts]))
+        self._router.begin()
+        arguments = [
+            "pip",
+            "install",
+            "--no-deps",
+            "--python",
+            str(prefix / "bin" / "python"),
+            "--requirement",
+            str(lock),
+        ]
+        return self._run(arguments, log=log, watch=watch)
+
+    def uninstall(self, prefix: Path, names: Sequence[str], log: Path) -> Completed:
+        return self._run(["pip", "uninstall", "--python", str(prefix / "bin" / "python"), *names], log=log)
+
+    def build(
+        self, source: str, out: Path, python: str, *, ask: Ask, scratch: Path, name: str, log: Path | None = None
+    ) -> Path:
+        """The wheel of the sdist or folder ``source``, built in ``out``. ``name`` is for the error. Raises EnvforgeError.
+
+        Several may build at once; the caller has begun the router's run.
+        """
+        arguments = ["build", "--wheel", "--no-create-gitignore", "--python", python, "--out-dir", str(out)]
+        arguments += self._indexes(ask.only)
+        if ask.build_constraints:
+            file = scratch / "build-constraints.txt"
+            file.write_text("".join(f"{line}\n" for line in ask.build_constraints))
+            arguments += ["--build-constraint", str(file)]
+        arguments += ["--no-build-isolation"] if ask.no_build_isolation else []
+        completed = self._run([*arguments, source], ask.environment, timeout=_BUILD_LIMIT, log=log)
+        wheels = sorted(out.glob("*.whl"))
+        if completed.ok and wheels:
+            return wheels[-1]
+        if self._router.asked.failures:
+            raise self._failure(completed, self._router.asked, name)
+        raise EnvforgeError(
+            "build-failed",
+            f"`{name}` could not be built: {completed.ending()}",
+            cause=self._words(completed.tail(30)),
+            hint="its build may need a compiler, headers or variables (`environment` of the step); or name a version that has a wheel",
+        )
+
+    def evict(self, names: Sequence[str]) -> Completed:
+        """Remove what the cache holds of these distributions."""
+        return self._run(["cache", "clean", *names])
+
+    def failure(self, completed: Completed, step: str) -> EnvforgeError:
+        """The error of a failed `install`."""
+        return self._failure(completed, self._router.asked, step)
+
+    def _indexes(self, only: tuple[str, ...] | None) -> list[str]:
+        *first, last = self._router.urls(only)
+        return [*(word for url in first for word in ("--index", url)), "--default-index", last]
+
+    def _run(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+        log: Path | None = None,
+        watch: Callable[[int], None] | None = None,
+    ) -> Completed:
+        extra = {**(environment or {}), **self._env, "UV_LINK_MODE": self._link_mode}
+        return process.run(
+            [self._binary, *arguments], env=environ.hermetic(extra), timeout=timeout, log=log, on_start=watch
+        )
+
+    def _failure(self, completed: Completed, asked: Asked, step: str) -> EnvforgeError:
+        """What went wrong, in the user's words: an index first, then the clash that the resolver names."""
+        for failure in asked.failures:
+            return index_error(failure.kind, failure.index, failure.name, failure.reason)
+        words = self._words(completed.stderr)
+        if "hash mismatch" in words.lower():
+            return EnvforgeError(
+                "hash-mismatch",
+                f"the step `{step}` got a file whose sha256 is not the one that its index states",
+                cause=_tail(words),
+                hint="nothing of it was installed; ask the index's keeper, or another mirror",
+            )
+        missing = re.search(r"Because (\S+) was not found in the package registry", words)
+        if missing:
+            name = missing[1]
+            allowed = self._router.routes.allowed(canonicalize_name(name), None)
+            where = (
+                ", ".join(f"`{self._router.routes.origins[key].name}`" for key in allowed) or "any index of the profile"
+            )
+            return EnvforgeError(
+                "package-not-found",
+                f"the step `{step}` needs `{name}`, which is not at {where}",
+                cause=_tail(words),
+                hint="check the name, or add an index that serves it",
+            )
+        if "No solution found" in words:
+            return EnvforgeError(
+                "unsolvable",
+                f"the step `{step}` cannot be solved",
+                cause=_tail(words),
+                hint="loosen one of the two requirements, or install them in another order",
+            )
+        return EnvforgeError(
+            "engine-failed", f"the step `{step}` failed: uv ended with {completed.ending()}", cause=_tail(words)
+        )
+
+    def _words(self, text: str) -> str:
+        """The engine's words with the router's addresses replaced by the names that the profile uses."""
+
+        def name(match: re.Match[str]) -> str:
+            return f"the index {self._router.index_named(match[0]) or 'of the profile'}"
+
+        return re.sub(rf"http://{re.escape(HOST)}/[0-9a-z]+/simple/?", name, text)
+
+
+def index_error(kind: str, index: str, name: str, reason: str) -> EnvforgeError:
+    """The error of an index that could not answer."""
+    if kind == "unauthorized":
+        stem = "ENVFORGE_INDEX_" + re.sub(r"[^A-Z0-9]", "_", index.upper())
+        return EnvforgeError(
+            "index-unauthorized",
+            f"the index `{index}` refuses to serve `{name}`",
+            cause=reason,
+            hint=f"set {stem}_USERNAME and {stem}_PASSWORD, or an entry in netrc",
+        )
+    if kind == "not-cached":
+        return EnvforgeError(
+            "not-cached", f"offline, `{name}` cannot be had", cause=reason, hint="run it once without `--offline`"
+        )
+    if kind == "failed":
+        return EnvforgeError("router-failed", "the index router could not go on", cause=reason)
+    return EnvforgeError(
+        f"index-{kind}",
+        f"the index `{index}` gives no usable answer for `{name}`",
+        cause=reason,
+        hint="check its URL and the network, or name a mirror of it in the configuration",
+    )
+
+
+def _tail(text: str) -> str:
+    """The resolver's words without the lines that only say what it was doing."""
+    lines = [line.strip() for line in text.splitlines()]
+    kept = [
+        line
+        for line in lines
+        if line and not line.startswith(("Using Python", "Using CPython", "Resolved ", "warning:"))
+    ]
+    return "\n".join(line.removeprefix("error: ").removeprefix("cause: ") for line in kept[-40:])
+
+
+def _lock(artefacts: Sequence[tuple[Artefact, str]]) -> str:
+    """A PEP 751 lock of exactly these files, at the router's addresses."""
+    lines = ['lock-version = "1.0"', 'created-by = "envforge"', ""]
+    for artefact, url in artefacts:
+        wheel = f"name = {json.dumps(artefact.file)}, url = {json.dumps(url)}, hashes = {{ sha256 = {json.dumps(artefact.sha256)} }}"
+        lines += [
+            "[[packages]]",
+            f"name = {json.dumps(artefact.name)}",
+            f"version = {json.dumps(artefact.version)}",
+            f"index = {json.dumps(index_url(artefact.origin))}",
+            f"wheels = [{{ {wheel} }}]",
+            "",
+        ]
+    return "\n".join(lines)

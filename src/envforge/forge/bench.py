@@ -1,0 +1,94 @@
+"""The engines of one build, set up for one profile and one Python, and torn down together."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from envforge.engines import uv as uv_engine
+from envforge.engines.built import BuiltStore
+from envforge.engines.origins import Routes, routes
+from envforge.engines.router import Router
+from envforge.engines.uv import Uv
+from envforge.model.errors import EnvforgeError
+from envforge.model.machine import InterpreterFacts
+from envforge.model.profile import DEFAULT_INDEX, Profile
+from envforge.model.settings import Settings
+from envforge.system.http import Client, Proxies, proxies
+
+from .shop import Shop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """``scratch`` is a folder in the cache that goes when the bench does; ``facts`` are of the target's Python.
+
+    ``python`` is the base interpreter, None where this host has none (then nothing can be built, only planned).
+    """
+
+    routes: Routes
+    router: Router
+    uv: Uv
+    built: BuiltStore
+    client: Client
+    proxies: Proxies
+    facts: InterpreterFacts
+    python: str | None
+    scratch: Path
+    cache: Path
+
+
+@contextmanager
+def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | None) -> Iterator[Bench]:
+    """Open the router and the engines. Raises EnvforgeError where the cache cannot be written."""
+    settings = shop.settings
+    cache = settings.cache
+    try:
+        (cache / "scratch").mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="build-", dir=cache / "scratch"))
+    except OSError as error:
+        raise EnvforgeError(
+            "cache-not-writable", f"the cache `{cache}` cannot be written", cause=str(error),
+            hint="give it to your user, or set `cache` in the configuration or ENVFORGE_CACHE",
+        ) from error  # fmt: skip
+    host = proxies(settings.proxy)
+    client = Client(host)
+    try:
+        ways = routes(profile, settings, _default_index(settings, profile, cache))
+        built = BuiltStore(cache / "built", facts.target)
+        router = Router(
+            routes=ways, folder=cache / "index", client=client, built=built, tags=facts.tags, offline=settings.offline
+        )
+        with router:
+            uv = Uv(cache=cache / "uv", router=router, proxies=host, link_mode=settings.link_mode)
+            yield Bench(
+                routes=ways, router=router, uv=uv, built=built, client=client, proxies=host, facts=facts, python=python,
+                scratch=scratch, cache=cache,
+            )  # fmt: skip
+    finally:
+        client.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _default_index(settings: Settings, profile: Profile, cache: Path) -> str:
+    """What `pypi` means. Its URL is uv's to know; the answer is kept beside the cache of that uv."""
+    named = {index.name: index.url for index in profile.indexes}
+    if named.get(DEFAULT_INDEX):
+        return named[DEFAULT_INDEX] or ""
+    wanted = DEFAULT_INDEX in named or not named or DEFAULT_INDEX in settings.substitutes.values()
+    if not wanted:
+        return ""
+    mirrors = settings.mirrors.get(DEFAULT_INDEX, ())
+    if mirrors and "origin" not in mirrors:
+        return mirrors[0]
+    kept = cache / f"default-index-{Path(uv_engine.binary()).stat().st_mtime_ns}"
+    try:
+        return kept.read_text()
+    except OSError:
+        url = uv_engine.default_index()
+        kept.write_text(url)
+        return url

@@ -1,0 +1,353 @@
+"""`create`: plan, refuse what ends open, build step by step in a new generation, prove it, switch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from envforge.model.errors import EnvforgeError, InterruptedByUserError, LeftoverError, UsageError
+from envforge.model.finding import Finding, Severity
+from envforge.model.plan import Plan, StepPlan
+from envforge.model.profile import Profile
+from envforge.model.progress import Note, StepDone
+from envforge.model.result import Build, Result, SmokeResult
+from envforge.model.snapshot import Snapshot
+from envforge.model.state import Observation, State
+from envforge.probe import machine as machines
+from envforge.probe import prefix as prefixes
+from envforge.probe import stubs
+from envforge.rules.diff import changes as differences
+from envforge.store import profiles as kept_profiles
+from envforge.store import snapshots
+from envforge.store.journal import Journal
+from envforge.store.layout import Home, check_name
+from envforge.store.locking import hold
+from envforge.system import clock
+
+from . import smoke
+from .bench import Bench, bench
+from .executor import Executor, Stopped
+from .plan import bundled_pip, check, first_planner, predict, target
+from .planner import Planner
+from .remove import delete
+from .shop import Shop
+
+_OVER = frozenset({"switched", "failed", "abandoned"})
+
+
+def create(
+    shop: Shop,
+    profile: Profile,
+    *,
+    name: str | None = None,
+    replace: bool = False,
+    any_machine: bool = False,
+    no_build: bool = False,
+) -> Result[Build]:
+    """Build ``profile`` as the environment ``name`` (the profile's own where None).
+
+    Raises UsageError where the name is taken and not to be replaced, EnvforgeError where a step fails. A guard that ends
+    open is no error: it is a finding of the result, and the environment in use is untouched.
+    """
+    chosen = check_name(name or profile.name)
+    check(profile)
+    shop.home.ensure()
+    with hold(shop.home, chosen, "create"):
+        current = shop.home.current(chosen)
+        if current is not None and not replace:
+            raise UsageError(
+                "environment-exists",
+                f"the environment `{chosen}` exists (generation {current})",
+                hint="build it anew beside the one in use with `--replace`, or choose another name with `--name`",
+            )
+        return build(shop, profile, chosen, command="create", any_machine=any_machine, no_build=no_build)
+
+
+def build(
+    shop: Shop,
+    profile: Profile,
+    name: str,
+    *,
+    command: str,
+    any_machine: bool = False,
+    no_build: bool = False,
+    locked: Sequence[State] = (),
+) -> Result[Build]:
+    """A new generation of ``name`` from ``profile``; the caller holds the environment's lock.
+
+    ``locked``: what is installed after each of the leading steps, where that is not to be resolved again.
+    """
+    started = clock.monotonic()
+    facts, python = target(profile)
+    if python is None:
+        from envforge.probe import pythons  # noqa: PLC0415 - to raise its own error, which says what was looked at
+
+        pythons.find(profile.python)
+        raise EnvforgeError("python-not-found", f"Python {profile.python} is not on this machine")
+    host = machines.look(shop.home.root)
+    with bench(shop, profile, facts, python) as work:
+        planner = first_planner(shop, work, profile, no_build=no_build)
+        predicted = predict(shop, work, profile, planner, machine=None if any_machine else host, locked=locked)
+        if _open(predicted.findings):
+            return Result(
+                command=command,
+                data=_unbuilt(predicted, name, clock.monotonic() - started),
+                findings=predicted.findings,
+            )
+        _warn_of_space(shop, predicted)
+        maker = _Maker(shop, work, profile, name, predicted, planner, host.driver)
+        return maker.make(command, started)
+
+
+def _open(findings: tuple[Finding, ...]) -> bool:
+    return any(finding.severity is Severity.ERROR for finding in findings)
+
+
+def _warn_of_space(shop: Shop, predicted: Plan) -> None:
+    if predicted.disk > predicted.free:
+        text = f"it needs about {predicted.disk / 1e9:.1f} GB, and {predicted.free / 1e9:.1f} GB are free"
+        shop.tell(Note(text=text, level="warning"))
+
+
+def _unbuilt(predicted: Plan, name: str, seconds: float) -> Build:
+    return Build(
+        plan=predicted, environment=name, generation=0, prefix="", switched=False, continued=None, steps=(), smoke=(),
+        differs=(), files=0, bytes=0, seconds=seconds,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Interrupted:
+    """An unfinished generation. ``done``: how many of its steps are whole and are what the plan foresees."""
+
+    generation: int
+    done: int
+    observation: Observation | None
+
+
+class _Maker:
+    """Carries one build through, and leaves the records right however it ends."""
+
+    def __init__(  # noqa: PLR0913 - one build's parts
+        self,
+        shop: Shop,
+        work: Bench,
+        profile: Profile,
+        name: str,
+        predicted: Plan,
+        planner: Planner,
+        driver: str | None,
+    ) -> None:
+        self._shop = shop
+        self._work = work
+        self._profile = profile
+        self._name = name
+        self._plan = predicted
+        self._planner = planner
+        self._driver = driver
+        self._done: list[StepDone] = []
+
+    def make(self, command: str, started: float) -> Result[Build]:
+        home = self._shop.home
+        left = self._left_over()
+        if left is not None and left.done and left.observation is not None:
+            generation, first = left.generation, left.done
+            executor = self._executor(generation)
+            executor.resume(self._plan.base, self._plan.steps[:first], left.observation)
+            continued = self._plan.steps[first - 1].step.name
+            self._say(
+                f"an interrupted build of `{self._name}` is whole up to the step `{continued}`: it goes on from there"
+            )
+        else:
+            if left is not None:
+                self._abandon(left.generation)
+            generation, first, continued = home.next_generation(self._name), 0, None
+            home.make_record(self._name, generation)
+            executor = self._executor(generation)
+            executor.journal.append(
+                "started", command=command, profile=self._profile.name, source=str(Path(self._profile.source).resolve())
+            )
+            kept_profiles.write(home, self._name, generation, self._profile)
+        try:
+            checks, findings = self._build(executor, first, fresh=continued is None)
+        except (KeyboardInterrupt, InterruptedByUserError):
+            executor.journal.append("interrupted")
+            raise
+        except EnvforgeError as error:
+            executor.journal.append("failed", code=error.code, message=error.message)
+            raise
+        except OSError as error:
+            raise self._broken_world(executor, error) from error
+        switched = not _open(findings)
+        if switched:
+            home.switch(self._name, generation)
+            executor.journal.append("switched")
+        else:
+            executor.journal.append("failed", findings=[f"{finding.id} {finding.subject}" for finding in findings])
+        return Result(
+            command=command,
+            data=self._result(executor, generation, continued, checks, started, switched=switched),
+            findings=findings,
+        )
+
+    def _build(
+        self, executor: Executor, first: int, *, fresh: bool
+    ) -> tuple[tuple[SmokeResult, ...], tuple[Finding, ...]]:
+        general = tuple(finding for finding in self._plan.findings if finding.step is None)
+        steps: Sequence[StepPlan] = self._plan.steps
+        planner = self._planner
+        try:
+            if fresh:
+                pip = bundled_pip(self._work)
+                executor.begin([pip] if pip is not None else [])
+            position = first
+            while position < len(steps):
+                done, replan = executor.apply(position + 1, steps[position], planner)
+                self._done.append(done)
+                position += 1
+                if replan and position < len(steps):
+                    planner, later = self._plan_again(executor, position)
+                    steps = (*steps[:position], *later)
+        except Stopped as stopped:
+            return (), (*stopped.findings, *general)
+        if _open(executor.timeline.findings):
+            return (), (*executor.timeline.findings, *general)
+        checks = smoke.run(executor.prefix, self._profile, self._shop.tell, executor.logs / "smoke.log")
+        executor.check_links("the smoke checks")
+        for check_result in checks:
+            executor.journal.append(
+                "smoke", name=check_result.smoke.name, ok=check_result.ok, ending=check_result.ending
+            )
+        return checks, (*executor.timeline.findings, *smoke.findings(checks), *general)
+
+    def _plan_again(self, executor: Executor, position: int) -> tuple[Planner, tuple[StepPlan, ...]]:
+        """A `run` step changed what is installed: the rest is planned anew from what is there. Raises EnvforgeError."""
+        self._say("the step changed what is installed: the rest is planned again")
+        planner = Planner(
+            self._work,
+            self._profile,
+            self._shop.settings.substitutes,
+            base=executor.state,
+            metadata=stubs.metadata(executor.prefix),
+            runner=sys.executable,
+            timeline=executor.timeline.copy(),
+        )
+        later = tuple(planner.predict(step) for step in self._profile.steps[position:])
+        if _open(planner.timeline.findings):
+            raise Stopped(planner.timeline.findings)
+        return planner, later
+
+    # -- what an earlier build left -----------------------------------------------------------------------------------
+
+    def _left_over(self) -> _Interrupted | None:
+        """The last generation, if its build was neither finished nor given up."""
+        home = self._shop.home
+        numbers = home.generations(self._name)
+        if not numbers or home.current(self._name) == numbers[-1]:
+            return None
+        generation = numbers[-1]
+        events = Journal(home.journal(self._name, generation)).events()
+        if any(event.kind in _OVER for event in events):
+            return None
+        observation = self._whole(home, generation)
+        done = snapshots.latest(home, self._name, generation) if observation is not None else None
+        return _Interrupted(generation=generation, done=done.step if done else 0, observation=observation)
+
+    def _whole(self, home: Home, generation: int) -> Observation | None:
+        """What lies there, if it is exactly the last snapshot, and that exactly what the plan foresees; else None."""
+        try:
+            snapshot = snapshots.latest(home, self._name, generation)
+            if snapshot is None or not 0 < snapshot.step <= len(self._plan.steps):
+                return None
+            if kept_profiles.text(home, self._name, generation) != self._profile.text:
+                return None
+            if snapshot.python != self._work.facts.version or snapshot.engine != self._shop.settings.engine:
+                return None
+            if not _foreseen(snapshot, self._plan.steps[: snapshot.step]):
+                return None
+            rows = snapshots.read(home, self._name, generation, snapshot.step, files=True).files
+            prefix = home.prefix(self._name, generation)
+            if prefixes.changed(prefix, rows):
+                return None
+            observation = prefixes.look(prefix)
+        except EnvforgeError:
+            return None
+        if {row.path for row in observation.files} != {row.path for row in rows}:
+            return None
+        return observation
+
+    def _abandon(self, generation: int) -> None:
+        self._say(
+            f"generation {generation} of `{self._name}` was left unfinished by an interrupted build: it is removed, this starts clean"
+        )
+        Journal(self._shop.home.journal(self._name, generation)).append("abandoned")
+        left = delete(self._shop.home.prefix(self._name, generation))
+        if left:
+            raise LeftoverError(
+                "leftover",
+                f"{len(left)} files of it could not be removed",
+                cause=left[0],
+                hint="make them writable, then run it again",
+            )
+
+    # -- small things ---------------------------------------------------------------------------------------------------
+
+    def _executor(self, generation: int) -> Executor:
+        return Executor(self._shop, self._work, self._profile, self._name, generation, self._driver)
+
+    def _say(self, text: str) -> None:
+        self._shop.tell(Note(text=text))
+
+    def _broken_world(self, executor: Executor, error: OSError) -> EnvforgeError:
+        """A full disk or a vanished folder, in the user's words; the note in the journal is tried, it may not fit either."""
+        message = f"the build of `{self._name}` failed: {error.strerror or error}"
+        failure = EnvforgeError(
+            "disk-full" if error.errno == 28 else "system-error",
+            message,
+            cause=str(error.filename) if error.filename else None,
+            hint="free some space (`df -h`), then run the same command again" if error.errno == 28 else None,
+        )
+        try:
+            executor.journal.append("failed", code=failure.code, message=message)
+        except EnvforgeError:
+            return LeftoverError(
+                failure.code, message, cause=failure.cause,
+                hint=f"{failure.hint or 'mend that'}; what is left in {executor.prefix} the next `envforge create` removes",
+            )  # fmt: skip
+        return failure
+
+    def _result(  # noqa: PLR0913
+        self,
+        executor: Executor,
+        generation: int,
+        continued: str | None,
+        checks: tuple[SmokeResult, ...],
+        started: float,
+        *,
+        switched: bool,
+    ) -> Build:
+        return Build(
+            plan=replace(self._plan, verdicts=executor.timeline.verdicts()),
+            environment=self._name,
+            generation=generation,
+            prefix=str(executor.prefix),
+            switched=switched,
+            continued=continued,
+            steps=tuple(self._done),
+            smoke=checks,
+            differs=tuple(text for done in self._done for text in done.differs),
+            files=len(executor.rows),
+            bytes=executor.bytes,
+            seconds=clock.monotonic() - started,
+        )
+
+
+def _foreseen(snapshot: Snapshot, steps: Sequence[StepPlan]) -> bool:
+    """Whether the plan would come to the very same files by the steps that the snapshot holds."""
+    wanted: State = steps[-1].state
+    return not any(
+        change.before is None or change.after is None or change.before.sha256 != change.after.sha256
+        for change in differences(wanted, snapshot.state)
+    )

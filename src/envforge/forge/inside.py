@@ -1,0 +1,69 @@
+"""Processes inside an environment: the variables that they get, and what they did to files that it shares."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from envforge.model.profile import Profile
+from envforge.model.state import FileRow
+from envforge.probe import prefix as prefixes
+from envforge.store import snapshots
+from envforge.store.layout import Home
+from envforge.system import environ
+
+
+def variables(prefix: Path, profile: Profile, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The clean environment with the prefix activated, then the profile's variables, then ``extra``."""
+    base = environ.hermetic()
+    return {
+        **base,
+        "PATH": f"{prefix / 'bin'}{os.pathsep}{base.get('PATH', os.defpath)}",
+        "VIRTUAL_ENV": str(prefix),
+        **profile.environment,
+        **(extra or {}),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poisoned:
+    """Files that were written in place though other environments and the cache share them by hard link.
+
+    ``owners``: distributions whose files they are; ``environments``: ``NAME/G`` of the others that hold them too.
+    """
+
+    paths: tuple[str, ...]
+    owners: tuple[str, ...]
+    environments: tuple[str, ...]
+
+
+def poisoned(home: Home, name: str, generation: int, rows: Iterable[FileRow]) -> Poisoned | None:
+    """Which of ``rows`` (as of the last snapshot) changed in place while linked elsewhere; None if none did."""
+    prefix = home.prefix(name, generation)
+    known = {row.path: row for row in rows}
+    hit: list[FileRow] = []
+    for path in prefixes.changed(prefix, known.values()):
+        try:
+            now = (prefix / path).lstat()
+        except OSError:
+            continue  # deleted: that unlinks, the others keep theirs
+        if now.st_nlink > 1 and now.st_ino == known[path].inode:
+            hit.append(known[path])
+    if not hit:
+        return None
+    inodes = {row.inode for row in hit}
+    sharing = []
+    for other in home.environments():
+        for number in home.generations(other):
+            if (other, number) == (name, generation):
+                continue
+            snapshot = snapshots.latest(home, other, number)
+            if snapshot is not None and any(row.inode in inodes for row in snapshot.files):
+                sharing.append(f"{other}/{number}")
+    return Poisoned(
+        paths=tuple(row.path for row in hit),
+        owners=tuple(sorted({owner for row in hit for owner in row.owners})),
+        environments=tuple(sharing),
+    )

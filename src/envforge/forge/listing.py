@@ -1,0 +1,60 @@
+"""All environments of a home, and what they take."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+from envforge.model.result import Result
+from envforge.model.views import EnvironmentEntry, ListView
+
+from .history import generation, profile_name
+from .shop import Shop
+
+
+def listing(shop: Shop, *, size: bool = False) -> Result[ListView]:
+    """Every environment with its generation in use, profile and last verdict; with ``size`` also the bytes."""
+    entries = tuple(_entry(shop, name, size=size) for name in shop.home.environments())
+    return Result(command="list", data=ListView(home=str(shop.home.root), environments=entries))
+
+
+def _entry(shop: Shop, name: str, *, size: bool) -> EnvironmentEntry:
+    home = shop.home
+    number = home.current(name)
+    known = home.generations(name)
+    shown = number if number is not None else (known[-1] if known else None)
+    own, shared = sizes(home.prefix(name, number)) if size and number is not None else (None, None)
+    return EnvironmentEntry(
+        name=name,
+        generation=number,
+        profile=profile_name(home, name, shown) if shown is not None else None,
+        verdict=generation(home, name, shown).verdict if shown is not None else "no records",
+        bytes=own,
+        shared=shared,
+    )
+
+
+def sizes(folder: Path) -> tuple[int, int]:
+    """Bytes that only ``folder`` holds, and bytes in files that have a link outside of it too.
+
+    What cannot be read counts nothing.
+    """
+    links: Counter[tuple[int, int]] = Counter()
+    files: dict[tuple[int, int], os.stat_result] = {}
+    waiting = [str(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                        continue
+                    status = entry.stat(follow_symlinks=False)
+                    key = (status.st_dev, status.st_ino)
+                    links[key] += 1
+                    files[key] = status
+        except OSError:
+            continue
+    own = sum(status.st_size for key, status in files.items() if status.st_nlink <= links[key])
+    return own, sum(status.st_size for status in files.values()) - own

@@ -1,0 +1,299 @@
+"""Predicts steps one after the other in a phantom environment, and judges each as it goes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from email.parser import BytesHeaderParser
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from envforge.engines.artefacts import Artefact
+from envforge.engines.built import BuiltWheel
+from envforge.engines.phantom import Phantom
+from envforge.engines.uv import Ask
+from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.plan import Change, StepPlan
+from envforge.model.profile import Action, Hold, Keep, Profile, Step
+from envforge.model.state import Distribution, Origin, State
+from envforge.rules.because import explain
+from envforge.rules.diff import changes as differences
+from envforge.rules.context import Moment, matches, requested_by
+from envforge.system import clock
+
+from . import direct
+from .bench import Bench
+from .timeline import Timeline
+
+
+class Planner:
+    """``state`` is what is installed after the last predicted step. ``artefacts``: (name, version) -> its file.
+
+    A planner may start from a real environment in the middle of a build: ``base`` is then what was found there,
+    ``metadata`` its METADATA, ``timeline`` what came before.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a prediction depends on
+        self,
+        bench: Bench,
+        profile: Profile,
+        substitutes: Mapping[str, str],
+        *,
+        base: State,
+        metadata: Mapping[str, bytes],
+        timeline: Timeline | None = None,
+        no_build: bool = False,
+        runner: str,
+    ) -> None:
+        self._bench = bench
+        self._profile = profile
+        self._no_build = no_build
+        self._assumed = False
+        self.state: dict[str, Distribution] = dict(base)
+        self.artefacts: dict[tuple[str, str], Artefact] = {}
+        self.timeline = timeline or Timeline(profile, bench.facts.markers, substitutes, base=dict(base))
+        self._phantom = Phantom(
+            Path(tempfile.mkdtemp(dir=bench.scratch)) / "phantom",
+            python=bench.python,
+            version=bench.facts.version,
+            platform=bench.facts.platform,
+            runner=runner,
+        )
+        for name, item in base.items():
+            self._phantom.add(name, item.version, metadata[name])
+
+    # -- one step --------------------------------------------------------------------------------------------------
+
+    def predict(self, step: Step) -> StepPlan:
+        """What ``step`` would change, judged. Raises EnvforgeError where it cannot be done at all."""
+        started = clock.monotonic()
+        before = dict(self.state)
+        builds: list[str] = []
+        notes: list[str] = []
+        match step.action:
+            case Action.CONDA:
+                raise UsageError(
+                    "conda-not-yet", f"the step `{step.name}` is of kind conda, which comes with the conda backend"
+                )
+            case Action.RUN:
+                self._assumed = True
+            case Action.UNINSTALL:
+                absent = [name for name in step.arguments if name not in before]
+                notes += [f"`{name}` is not installed" for name in absent]
+                self._leave(name for name in step.arguments if name in before)
+            case _:
+                self._resolve(step, before, builds)
+        return self._foreseen(step, before, started, builds=tuple(builds), notes=tuple(notes))
+
+    def adopt(self, step: Step, state: State) -> StepPlan:
+        """Take ``state`` (of a lock) as what ``step`` leaves, without asking a resolver. Raises EnvforgeError."""
+        started = clock.monotonic()
+        before = dict(self.state)
+        moved = differences(before, state)
+        self._leave(change.name for change in moved if change.before is not None)
+        for change in moved:
+            if change.after is not None:
+                artefact = self._bench.router.locked(change.after)
+                metadata = self._bench.router.metadata(artefact)
+                self.artefacts[(change.name, change.after.version)] = artefact
+                self.state[change.name] = distribution(artefact, metadata)
+                self._phantom.add(change.name, change.after.version, metadata)
+        return self._foreseen(step, before, started, notes=("from the lock of the generation before",))
+
+    def _foreseen(
+        self, step: Step, before: State, started: float, *, builds: tuple[str, ...] = (), notes: tuple[str, ...] = ()
+    ) -> StepPlan:
+        """Explain and judge what `self.state` now is, as what ``step`` made of ``before``."""
+        causes = explain(
+            before,
+            self.state,
+            step,
+            requested_before=requested_by(moment.step for moment in self.timeline.moments),
+            markers=self._bench.facts.markers,
+            constraints=self._held(step),
+        )
+        changes = tuple(
+            Change(
+                name=name,
+                before=before.get(name),
+                after=self.state.get(name),
+                because=causes.get(name),
+                download=self._download(name),
+            )
+            for name in sorted({*before, *self.state})
+            if before.get(name) != self.state.get(name)
+        )
+        asked = {canonicalize_name(_name(line)) for line in step.arguments} if _asks(step) else set()
+        for name in asked & self.state.keys():
+            self.state[name] = replace(self.state[name], requested=True)
+        opens, heals = self.timeline.add(Moment(step=step, state=dict(self.state)), causes)
+        return StepPlan(
+            step=step,
+            changes=changes,
+            state=dict(self.state),
+            opens=opens,
+            heals=heals,
+            assumed=self._assumed and step.action is not Action.RUN,
+            builds=builds,
+            notes=notes,
+            seconds=clock.monotonic() - started,
+        )
+
+    def _resolve(self, step: Step, before: State, builds: list[str]) -> None:
+        requirements = direct.localise(self._bench, step, Path(self._profile.source).parent)
+        if step.action is Action.PIN:
+            self._all_installed(step, before)
+        ask = Ask(
+            requirements=requirements,
+            only=step.indexes,
+            constraints=self._constraints(step, requirements),
+            build_constraints=step.build_constraints,
+            upgrade=tuple(_name(line) for line in requirements) if step.upgrade else (),
+            no_deps=step.no_deps,
+            no_build=self._no_build,
+            no_build_isolation=step.no_build_isolation,
+            environment=step.environment,
+        )
+        scratch = Path(tempfile.mkdtemp(dir=self._bench.scratch))
+        moves = self._bench.uv.resolve(self._phantom.target, ask, scratch, step.name)
+        self._leave(move.name for move in moves if move.action == "uninstalled")
+        installed = [move for move in moves if move.action == "installed"]
+        found = [self._bench.router.find(move.name, move.version, step.indexes) for move in installed]
+        sdists = [artefact for artefact in found if not artefact.wheel]
+        if sdists:
+            self._build(step, sdists)
+        builds += [artefact.file for artefact in sdists]
+        builds += [artefact.sdist.file for artefact in found if artefact.sdist is not None]
+        for move in installed:
+            self._enter(step, move.name, move.version)
+
+    def _leave(self, names: Iterable[str]) -> None:
+        gone = [(name, self.state.pop(name).version) for name in names]
+        self._phantom.remove(gone)
+
+    def _enter(self, step: Step, name: str, version: str) -> None:
+        artefact = self._bench.router.find(name, version, step.indexes)
+        if not artefact.wheel:
+            raise EnvforgeError("build-failed", f"what was built from `{artefact.file}` does not fit this Python")
+        metadata = self._bench.router.metadata(artefact)
+        self.artefacts[(name, version)] = artefact
+        self.state[name] = distribution(artefact, metadata)
+        self._phantom.add(name, version, metadata)
+
+    def _build(self, step: Step, sdists: list[Artefact]) -> None:
+        """Sdists are built once, now: their code runs anyway for their metadata, and a build that cannot work is seen early."""
+        if self._no_build:
+            files = ", ".join(f"`{artefact.file}`" for artefact in sdists)
+            raise EnvforgeError(
+                "build-refused",
+                f"the step `{step.name}` needs {files}, which must be built, and --no-build forbids it",
+                hint="name versions that have a wheel, or leave out --no-build",
+            )
+        self._bench.router.begin(step.indexes)
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+            for _ in pool.map(lambda artefact: sdist_wheel(self._bench, step, artefact), sdists):
+                pass
+
+    # -- constraints -------------------------------------------------------------------------------------------------
+
+    def _constraints(self, step: Step, requirements: tuple[str, ...]) -> tuple[str, ...]:
+        lines = [*step.constraints, *self._held(step).values()]
+        exact = set()
+        for guard in self._profile.guards:
+            if isinstance(guard, Keep) and guard.constrain:
+                exact |= {name for name in self.state if matches(name, guard.names) and not matches(name, step.allow)}
+        if step.action is Action.BACKFILL:
+            listed = {canonicalize_name(_name(line)) for line in requirements}
+            exact |= self.state.keys() - listed
+        return (*lines, *(f"{name}=={self.state[name].version}" for name in sorted(exact)))
+
+    def _held(self, step: Step) -> dict[str, str]:
+        """Canonical name -> requirement line, for the holds that the resolver is given."""
+        held = {}
+        for guard in self._profile.guards:
+            if isinstance(guard, Hold) and guard.constrain:
+                requirement = Requirement(guard.requirement)
+                name = canonicalize_name(requirement.name)
+                if not matches(name, step.allow):
+                    marker = f" ; {requirement.marker}" if requirement.marker else ""
+                    held[name] = f"{name}{requirement.specifier}{marker}"
+        return held
+
+    @staticmethod
+    def _all_installed(step: Step, before: State) -> None:
+        absent = [name for line in step.arguments if (name := canonicalize_name(_name(line))) not in before]
+        if absent:
+            names = ", ".join(f"`{name}`" for name in absent)
+            raise EnvforgeError(
+                "pin-absent",
+                f"the step `{step.name}` pins {names}, which {'is' if len(absent) == 1 else 'are'} not installed then",
+                cause="a pin changes distributions that are installed",
+                hint="use `install` for a distribution that is to be added",
+            )
+
+    def _download(self, name: str) -> int | None:
+        item = self.state.get(name)
+        artefact = self.artefacts.get((name, item.version)) if item is not None else None
+        if artefact is None or artefact.sha256 is None:
+            return artefact.size if artefact else None
+        return 0 if artefact.built or known_size(self._bench.cache, artefact.sha256) is not None else artefact.size
+
+
+def _asks(step: Step) -> bool:
+    return step.action in {Action.INSTALL, Action.BACKFILL, Action.PIN}
+
+
+def _name(line: str) -> str:
+    try:
+        return Requirement(line).name
+    except InvalidRequirement:
+        return line
+
+
+def distribution(artefact: Artefact, metadata: bytes) -> Distribution:
+    """The distribution that installing ``artefact`` would make, as far as metadata tells."""
+    head, _, _ = metadata.replace(b"\r\n", b"\n").partition(b"\n\n")
+    headers = BytesHeaderParser().parsebytes(head + b"\n\n")
+    return Distribution(
+        name=artefact.name,
+        version=artefact.version,
+        build=artefact.build,
+        index=artefact.index,
+        file=artefact.file,
+        sha256=artefact.sha256,
+        size=artefact.size,
+        url=artefact.url,
+        requires=tuple(str(line) for line in headers.get_all("Requires-Dist", ())),
+        requires_python=str(headers["Requires-Python"]) if "Requires-Python" in headers else None,
+        origin=artefact.built,
+    )
+
+
+def sdist_wheel(bench: Bench, step: Step, artefact: Artefact, python: str | None = None) -> BuiltWheel:
+    """Build the wheel of an sdist into envforge's store; inside the environment of ``python`` if given. Raises EnvforgeError."""
+    folder = Path(tempfile.mkdtemp(dir=bench.scratch))
+    source = bench.router.fetch(artefact, folder / artefact.file)
+    known = hashlib.sha256(source.read_bytes()).hexdigest()
+    if artefact.sha256 is not None and known != artefact.sha256:
+        raise EnvforgeError(
+            "hash-mismatch",
+            f"`{artefact.file}` from the index `{artefact.index}` has sha256 {known[:16]}…, its page says {artefact.sha256[:16]}…",
+            hint="nothing of it was built; ask the index's keeper, or another mirror",
+        )
+    origin = Origin(kind="sdist", url=artefact.url, sha256=known)
+    return direct.build(bench, step, artefact.name, str(source), origin, artefact.id, python)
+
+
+def known_size(cache: Path, sha256: str) -> int | None:
+    """Bytes that a wheel takes when unpacked, known since it was installed from this cache; None = never was."""
+    try:
+        return int(json.loads((cache / "have" / sha256).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None

@@ -1,0 +1,93 @@
+"""Profiles by name or path, as recorded, and all of them with the cards that they fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.machine import Machine
+from envforge.model.profile import Backend, Profile
+from envforge.model.progress import Note
+from envforge.model.result import Result
+from envforge.model.views import Fit, ProfileEntry, ProfilesView, needs
+from envforge.profiles import loader, lookup
+from envforge.store import profiles as store
+from envforge.store.layout import Home
+
+from .shop import Shop
+
+
+def find(shop: Shop, reference: str, *, backend: str | None = None) -> Profile:
+    """The profile that a name or a path means, and tell its path; ``backend`` replaces the profile's own.
+
+    Raises UsageError: not found, hidden by a foreign one, invalid, or a backend that does not exist.
+    """
+    profile = named(reference)
+    shop.tell(Note(text=f"profile {profile.source}"))
+    if backend is None:
+        return profile
+    if backend not in set(Backend):
+        raise UsageError("usage", f"there is no backend `{backend}`", hint="`venv` or `conda`")
+    return replace(profile, backend=Backend(backend))
+
+
+def named(reference: str) -> Profile:
+    """The profile that a name or a path means; raises as `find` does."""
+    return read(lookup.find(reference))
+
+
+def read(path: Path) -> Profile:
+    """The profile in a file; raises InvalidFileError with every mistake."""
+    return loader.load(path)
+
+
+def recorded(home: Home, name: str, generation: int) -> Profile:
+    """The profile as it was built; raises EnvforgeError ``record-not-found`` or ``corrupt-record``."""
+    return loader.loads(store.text(home, name, generation), str(store.path(home, name, generation)))
+
+
+def profiles(shop: Shop) -> Result[ProfilesView]:
+    """Every profile that a name can mean; one that cannot be read is listed with what is wrong."""
+    from envforge.probe import machine as probe  # noqa: PLC0415 - who reads one profile need not look at the host
+
+    here = probe.look(shop.home.root)
+    entries = tuple(_entry(path, here) for path in lookup.catalogue())
+    return Result(command="profiles", data=ProfilesView(profiles=entries, gpus_status=here.gpus_status))
+
+
+def _entry(path: Path, here: Machine) -> ProfileEntry:
+    from envforge.profiles import matching  # noqa: PLC0415 - as above
+
+    origin = _origin(path)
+    try:
+        profile = named(path.stem)
+    except EnvforgeError as error:
+        problem = f"{error.message}\n{error.cause}" if error.cause else error.message
+        return ProfileEntry(name=path.stem, source=str(path), origin=origin, fits=False, problem=problem)
+    fit = matching.fits(profile, here)
+    return ProfileEntry(
+        name=path.stem,
+        source=str(path),
+        origin=origin,
+        summary=profile.summary,
+        needs=needs(profile.gpu),
+        fits=fit.fits,
+        reason="; ".join(fit.reasons) or None,
+        cards=tuple(
+            Fit(
+                index=one.card.index,
+                card=one.card.name,
+                compute_capability=one.card.compute_capability,
+                fits=one.fits,
+                reason="; ".join(one.reasons) or None,
+            )
+            for one in fit.cards
+        ),
+    )
+
+
+def _origin(path: Path) -> str:
+    project, user, shipped = lookup.folders("profiles")
+    # In a checkout of envforge the project's folder is the shipped one.
+    return {project: "project", user: "user", shipped: "shipped"}[path.parent]

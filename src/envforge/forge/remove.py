@@ -1,0 +1,94 @@
+"""Take an environment away: its link first, then its generations, its records last."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from envforge.model.errors import EnvforgeError, LeftoverError
+from envforge.model.progress import Working
+from envforge.model.result import Result
+from envforge.model.views import RemoveView
+from envforge.probe import processes
+from envforge.store import locking
+from envforge.store.layout import Home
+
+from .listing import sizes
+from .path import require
+from .shop import Shop
+
+_NAMED = 5
+
+
+def remove(shop: Shop, name: str, *, in_use: bool = False) -> Result[RemoveView]:
+    """Remove link, generations and records of ``name``.
+
+    Raises UsageError ``no-such-environment``; EnvforgeError ``locked``, or ``in-use`` where a process uses it and
+    ``in_use`` does not say that this is known; LeftoverError ``leftover`` naming what could not be removed (its
+    records then stay, so that `remove` can be called again).
+    """
+    home = shop.home
+    with locking.hold(home, require(home, name), f"remove {name}"):
+        if not in_use:
+            refuse_in_use(home, name)
+        generations = home.generations(name)
+        prefixes, records = home.generations_root / name, home.records_root / name
+        own, _ = sizes(prefixes)
+        shop.tell(Working(what=f"removing `{name}`"))
+        home.unlink(name)
+        for folder in (prefixes, records):
+            left = delete(folder)
+            if left:
+                raise LeftoverError(
+                    "leftover",
+                    f"`{name}` is no environment any more, but {len(left)} of its files could not be removed",
+                    cause="\n".join([*left[:_NAMED], *(["..."] if len(left) > _NAMED else [])]),
+                    hint=f"make them writable, then `envforge remove {name}` again",
+                )
+        shop.tell(Working(what=None))
+    return Result(command="remove", data=RemoveView(environment=name, generations=generations, bytes=own))
+
+
+def refuse_in_use(home: Home, name: str) -> None:
+    """Raise EnvforgeError ``in-use`` where a process uses any generation of ``name``, naming the processes."""
+    users = processes.using(home.generations_root / name)
+    if users:
+        raise EnvforgeError(
+            "in-use",
+            f"`{name}` is in use",
+            cause="\n".join(f"process {user.pid} of {user.user}: {' '.join(user.argv)}" for user in users[:_NAMED]),
+            hint=f"end what uses it, or `envforge remove {name} --in-use`",
+        )
+
+
+def delete(folder: Path) -> list[str]:
+    """Remove a folder and all in it, read-only folders too; returns what is left, each with the reason."""
+    left: list[str] = []
+
+    def again(function: Callable[..., object], path: str, error: BaseException) -> None:
+        # A folder without write permission keeps its entries: give the permission, and try once more.
+        try:
+            for place in (os.path.dirname(path), path):  # noqa: PTH120 - shutil speaks text
+                if not os.path.islink(place):  # noqa: PTH114 - as above
+                    os.chmod(place, stat.S_IMODE(os.lstat(place).st_mode) | stat.S_IRWXU)  # noqa: PTH101 - as above
+            if function in {os.open, os.scandir, os.lstat}:
+                shutil.rmtree(path)
+            else:
+                function(path)
+        except OSError as second:
+            left.append(f"{path}: {second.strerror or error}")
+
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        _rmtree(folder, again)
+    # What was refused inside explains why the folders above it are not empty: only the cause is worth naming.
+    causes = [line for line in left if "not empty" not in line.lower()]
+    return causes or left
+
+
+def _rmtree(folder: Path, again: Callable[[Callable[..., object], str, BaseException], None]) -> None:
+    shutil.rmtree(folder, onerror=lambda function, path, info: again(function, path, info[1]))

@@ -1,0 +1,111 @@
+"""Start a command in an environment: it takes the place of envforge, with its own status and signals."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.profile import Profile
+from envforge.system import environ, process
+
+from .path import current
+from .profiles import recorded
+from .shop import Shop
+
+_LEAKS = ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__")
+
+
+class NotExecutableError(EnvforgeError):
+    """The command is there and cannot be executed: exit 126, as a shell would."""
+
+    exit = 126
+
+
+class NotFoundError(EnvforgeError):
+    """There is no such command: exit 127, as a shell would."""
+
+    exit = 127
+
+
+def run(shop: Shop, name: str, command: Sequence[str]) -> NoReturn:
+    """Become ``command``, or what the profile calls so, inside the real path of the generation in use.
+
+    Raises UsageError, EnvforgeError ``no-generation``, NotExecutableError or NotFoundError; else never returns.
+    """
+    if not command:
+        raise UsageError("usage", "there is no command to run", hint=f"as in `envforge run {name} python`")
+    generation, prefix = current(shop.home, name)
+    profile = recorded(shop.home, name, generation)
+    argv = expand(profile, command)
+    variables = environment(environ.variables(), profile, prefix)
+    program = find(argv[0], variables["PATH"], profile)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Python ignores these two and an exec keeps that: a command would never die of a closed pipe.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        process.replace([program, *argv[1:]], env=variables)
+    except OSError as error:
+        raise _refused(program, error) from error
+
+
+def expand(profile: Profile, command: Sequence[str]) -> tuple[str, ...]:
+    """A name under the profile's ``commands`` stands for its words; what follows it is added."""
+    return (*profile.commands.get(command[0], (command[0],)), *command[1:])
+
+
+def environment(host: Mapping[str, str], profile: Profile, prefix: Path) -> dict[str, str]:
+    """The host's variables without what would bring in other modules, then the profile's, then the environment's."""
+    variables = {name: value for name, value in host.items() if name not in _LEAKS}
+    variables.update(profile.environment)
+    variables["PYTHONNOUSERSITE"] = "1"
+    variables["VIRTUAL_ENV"] = str(prefix)
+    variables["PATH"] = os.pathsep.join([str(prefix / "bin"), variables.get("PATH") or os.defpath])
+    return variables
+
+
+def find(program: str, search: str, profile: Profile) -> str:
+    """The path of ``program``; raises NotFoundError or NotExecutableError."""
+    found = shutil.which(program, path=search)
+    if found is not None:
+        return found if os.path.isabs(found) else str(Path.cwd() / found)  # noqa: PTH117 - text in, text out
+    places = [program] if "/" in program else [f"{folder}/{program}" for folder in search.split(os.pathsep) if folder]
+    for place in places:
+        if os.path.exists(place):  # noqa: PTH110 - as above
+            kind = "a folder" if os.path.isdir(place) else "not executable"  # noqa: PTH112 - as above
+            raise NotExecutableError("not-executable", f"`{place}` is {kind}")
+    names = ", ".join(f"`{name}`" for name in profile.commands)
+    raise NotFoundError(
+        "command-not-found",
+        f"there is no command `{program}` in the environment or in PATH",
+        hint=f"the profile has these commands: {names}" if names else None,
+    )
+
+
+def _refused(program: str, error: OSError) -> EnvforgeError:
+    if error.errno == errno.ENOENT:
+        # The file was found a moment ago, so what is missing is what its first line names.
+        return NotFoundError(
+            "command-not-found",
+            f"`{program}` cannot be started",
+            cause=f"its interpreter{_interpreter(program)} is not there",
+        )
+    return NotExecutableError("not-executable", f"`{program}` cannot be started", cause=error.strerror)
+
+
+def _interpreter(program: str) -> str:
+    with suppress(OSError):
+        with open(program, "rb") as stream:  # noqa: PTH123 - text in
+            line = stream.readline(512)
+        if line.startswith(b"#!"):
+            return f" `{line[2:].decode(errors='replace').strip()}`"
+    return ""

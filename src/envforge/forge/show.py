@@ -1,0 +1,136 @@
+"""What an environment is: built when, by whom, for which card, outdated, in use, restorable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from envforge.model.errors import EnvforgeError
+from envforge.model.profile import Profile
+from envforge.model.result import Result
+from envforge.model.snapshot import Event, Snapshot
+from envforge.model.views import Maker, ShowView, User, needs
+from envforge.probe import processes
+from envforge.store import snapshots
+from envforge.store.journal import Journal
+from envforge.store.layout import Home
+
+from . import profiles
+from .history import generation
+from .path import require
+from .shop import Shop
+
+
+def show(shop: Shop, name: str) -> Result[ShowView]:
+    """Everything that is recorded of the generation in use (or, where none is, of the last one).
+
+    Raises UsageError ``no-such-environment``; a record that cannot be read is told in ``verdict`` or left out.
+    """
+    home = shop.home
+    known = home.generations(require(home, name))
+    number = home.current(name)
+    about = number if number is not None else (known[-1] if known else None)
+    if about is None:
+        return Result(
+            command="show", data=ShowView(environment=name, prefix=None, generation=number, verdict="no records")
+        )
+    record = generation(home, name, about)
+    profile = _recorded(home, name, about)
+    latest = _latest(home, name, about)
+    events = _events(home, name, about)
+    outdated, why = _outdated(name, profile, _source(events)) if profile else (None, "its profile is not recorded")
+    return Result(
+        command="show",
+        data=ShowView(
+            environment=name,
+            prefix=str(home.prefix(name, number).resolve()) if number is not None else None,
+            generation=number,
+            verdict=record.verdict,
+            profile=record.profile,
+            source=_source(events),
+            summary=profile.summary if profile else "",
+            card=needs(profile.gpu) if profile else None,
+            python=profile.python if profile else None,
+            backend=profile.backend.value if profile else None,
+            built=_maker(latest) if latest else None,
+            distributions=len(latest.state) if latest else 0,
+            steps=tuple(step.name for step in record.steps),
+            commands=tuple(profile.commands) if profile else (),
+            snapshots=tuple(f"{name}/{one}.{step}" for one in known for step in snapshots.numbers(home, name, one)),
+            generations=known,
+            outdated=outdated,
+            outdated_why=why,
+            smoke=_smoke(events),
+            restorable=_restorable(home, name, about, latest),
+            used_by=tuple(
+                User(pid=user.pid, user=user.user, command=" ".join(user.argv))
+                for user in processes.using(home.generations_root / name)
+            ),
+        ),
+    )
+
+
+def _recorded(home: Home, name: str, number: int) -> Profile | None:
+    try:
+        return profiles.recorded(home, name, number)
+    except EnvforgeError:
+        return None
+
+
+def _latest(home: Home, name: str, number: int) -> Snapshot | None:
+    try:
+        return snapshots.latest(home, name, number)
+    except EnvforgeError:
+        return None
+
+
+def _events(home: Home, name: str, number: int) -> tuple[Event, ...]:
+    try:
+        return Journal(home.journal(name, number)).events()
+    except EnvforgeError:
+        return ()
+
+
+def _source(events: tuple[Event, ...]) -> str | None:
+    """Where the profile was read from when the build began."""
+    return next((str(event.data["source"]) for event in reversed(events) if event.data.get("source")), None)
+
+
+def _outdated(name: str, recorded: Profile, source: str | None) -> tuple[bool | None, str | None]:
+    """Whether the profile that is found now says something else than the recorded one, and in which words."""
+    path = Path(source) if source and Path(source).is_file() else None
+    try:
+        found = profiles.read(path) if path else profiles.named(recorded.name)
+    except EnvforgeError as error:
+        return None, error.message
+    if _content(found) == _content(recorded):
+        return False, None
+    return True, f"yes, `{found.source}` changed: `envforge update {name}`"
+
+
+def _content(profile: Profile) -> Profile:
+    return replace(profile, source="", text="")
+
+
+def _maker(snapshot: Snapshot) -> Maker:
+    return Maker(
+        by=snapshot.by,
+        made=snapshot.made,
+        machine=snapshot.machine,
+        driver=snapshot.driver,
+        python=snapshot.python,
+        engine=snapshot.engine,
+    )
+
+
+def _smoke(events: tuple[Event, ...]) -> str | None:
+    results = {str(event.data.get("name")): event.data.get("ok") is True for event in events if event.kind == "smoke"}
+    failed = [name for name, ok in results.items() if not ok]
+    if not results:
+        return None
+    return f"failed: {', '.join(failed)}" if failed else f"all {len(results)} passed"
+
+
+def _restorable(home: Home, name: str, number: int, latest: Snapshot | None) -> bool:
+    """Whether a lock is there that restores it."""
+    return latest is not None and snapshots.lock_path(home, name, number, latest.step).is_file()

@@ -1,0 +1,76 @@
+"""`update`: a new generation from the edited profile; leading steps that did not change come from the lock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.profile import Profile
+from envforge.model.progress import Note
+from envforge.model.result import Build, Result
+from envforge.model.state import State
+from envforge.profiles import loader
+from envforge.store import profiles as kept_profiles
+from envforge.store import snapshots
+from envforge.store.journal import Journal
+from envforge.store.layout import Home, check_name
+from envforge.store.locking import hold
+
+from .create import build
+from .plan import check
+from .shop import Shop
+
+
+def update(shop: Shop, name: str, *, no_build: bool = False) -> Result[Build]:
+    """Build ``name`` anew from its profile as the file reads now. Raises UsageError where there is no such environment."""
+    home = shop.home
+    with hold(home, check_name(name), "update"):
+        current = home.current(name)
+        if current is None:
+            raise UsageError(
+                "no-such-environment", f"there is no environment `{name}`", hint="`envforge list` names them"
+            )
+        recorded = loader.loads(kept_profiles.text(home, name, current), str(kept_profiles.path(home, name, current)))
+        profile = loader.load(_source(home, name, current))
+        check(profile)
+        locked = unchanged(shop, name, current, recorded, profile)
+        if locked:
+            steps = ", ".join(f"`{step.name}`" for step in profile.steps[: len(locked)])
+            shop.tell(Note(text=f"unchanged, so from the lock of generation {current}: {steps}"))
+        return build(shop, profile, name, command="update", no_build=no_build, locked=locked)
+
+
+def _source(home: Home, name: str, generation: int) -> Path:
+    """The file that the generation was built from. Raises EnvforgeError where it is gone."""
+    started = next(event for event in Journal(home.journal(name, generation)).events() if event.kind == "started")
+    source = Path(str(started.data["source"]))
+    if not source.exists():
+        raise EnvforgeError(
+            "profile-gone",
+            f"the profile of `{name}` was read from `{source}`, which is no longer there",
+            hint=f"`envforge create PROFILE --name {name} --replace` builds it from another",
+        )
+    return source
+
+
+def unchanged(shop: Shop, name: str, generation: int, recorded: Profile, profile: Profile) -> tuple[State, ...]:
+    """What the lock holds after each leading step that reads as it did, under the same Python, indexes and constraints."""
+
+    def frame(each: Profile) -> tuple[object, ...]:
+        bounds = tuple(guard for guard in each.guards if getattr(guard, "constrain", False))
+        return (each.python, each.backend, each.indexes, bounds)
+
+    if frame(recorded) != frame(profile):
+        return ()
+    states: list[State] = []
+    for position, (old, new) in enumerate(zip(recorded.steps, profile.steps, strict=False), 1):
+        if old != new:
+            break
+        try:
+            state = snapshots.read(shop.home, name, generation, position).state
+        except EnvforgeError:
+            break
+        if any(item.sha256 is None for item in state.values()):
+            break  # a step of kind run put it there: no lock restores it
+        states.append(state)
+    return tuple(states)

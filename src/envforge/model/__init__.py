@@ -1,0 +1,1 @@
+"""The words of envforge: frozen values that every other room speaks, importing nothing of ours."""

@@ -1,0 +1,162 @@
+"""A profile as it stands after recipes and ``extends`` are expanded (spec 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+DEFAULT_INDEX = "pypi"
+
+
+class Backend(StrEnum):
+    VENV = "venv"
+    CONDA = "conda"
+
+
+class Action(StrEnum):
+    INSTALL = "install"
+    BACKFILL = "backfill"
+    PIN = "pin"
+    UNINSTALL = "uninstall"
+    CONDA = "conda"
+    RUN = "run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """``url`` is None only for ``pypi``. ``packages``: canonical names or ``fnmatch`` patterns; empty = any name."""
+
+    name: str
+    url: str | None = None
+    packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One ordered change.
+
+    ``arguments``: requirements for install, backfill and pin; canonical names for uninstall; match specs for
+    conda; the argument vector for run. ``indexes`` None = all of the profile's. ``upgrade``: True = every
+    requirement of the step. ``allow``: kept names that may change here. ``recipe``: where it came from.
+    """
+
+    name: str
+    action: Action
+    arguments: tuple[str, ...]
+    indexes: tuple[str, ...] | None = None
+    upgrade: bool = False
+    no_deps: bool = False
+    no_build_isolation: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    build_constraints: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    recipe: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """What every kind of guard may carry: why, and where that is written down."""
+
+    because: str | None = None
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep(Guard):
+    """These distributions (canonical names or patterns), once installed, stay the very same build."""
+
+    names: tuple[str, ...]
+    constrain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold(Guard):
+    """An installed distribution satisfies ``requirement`` (PEP 508); an absent one does not violate it."""
+
+    requirement: str
+    constrain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forbid(Guard):
+    """No installed distribution matches one of these canonical names or ``fnmatch`` patterns."""
+
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symbol(Guard):
+    """The shared object named ``library`` in the environment defines the dynamic symbol ``symbol``."""
+
+    symbol: str
+    library: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ignore:
+    """Findings of this id (and, if given, subject or ``fnmatch`` pattern of it) are lowered to severity info."""
+
+    id: str
+    subject: str | None = None
+    because: str | None = None
+
+
+class SmokeKind(StrEnum):
+    IMPORT = "import"
+    PYTHON = "python"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smoke:
+    """One proof that it works. ``arguments``: module names; one piece of source; or an argument vector.
+
+    ``timeout`` in seconds. ``name`` is what the report calls it.
+    """
+
+    kind: SmokeKind
+    arguments: tuple[str, ...]
+    name: str
+    timeout: float = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """Which cards fit; every specifier is PEP 440. ``compute_capability``: any of them; empty = any card."""
+
+    compute_capability: tuple[str, ...] = ()
+    driver: str | None = None
+    memory_gib: str | None = None
+    count: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conda:
+    channels: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Everything a build needs to know; ``source`` is the path it was read from, ``text`` its expanded YAML.
+
+    ``text`` is what is kept in the records: it loads again without recipes or ``extends``.
+    """
+
+    name: str
+    source: str
+    text: str
+    summary: str = ""
+    gpu: Gpu | None = None
+    python: str = "3.11"
+    backend: Backend = Backend.VENV
+    conda: Conda = field(default_factory=Conda)
+    indexes: tuple[Index, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    ignore: tuple[Ignore, ...] = ()
+    smoke: tuple[Smoke, ...] = ()
+    commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

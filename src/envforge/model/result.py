@@ -1,0 +1,60 @@
+"""What a use case returns, and what a build came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from .finding import Finding, Severity
+from .plan import Plan
+from .profile import Smoke
+from .progress import StepDone
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Generic[T_co]):
+    """``data`` is the command's own value; the exit status follows from the findings."""
+
+    command: str
+    data: T_co
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def exit(self) -> int:
+        """3 if a finding of severity error stands, else 0."""
+        return 3 if any(finding.severity is Severity.ERROR for finding in self.findings) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmokeResult:
+    """``ending`` in words (``exit status 0``, ``killed by SIGSEGV``); ``tail``: last lines of what it said."""
+
+    smoke: Smoke
+    ok: bool
+    ending: str
+    tail: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """What ``create`` and ``update`` did.
+
+    ``switched``: the environment now is this generation. ``continued``: the step after which an interrupted build was
+    taken up again, None for a clean start. ``differs``: where what was built differs from the plan. ``prefix``: real path.
+    """
+
+    plan: Plan
+    environment: str
+    generation: int
+    prefix: str
+    switched: bool
+    continued: str | None
+    steps: tuple[StepDone, ...]
+    smoke: tuple[SmokeResult, ...]
+    differs: tuple[str, ...]
+    files: int
+    bytes: int
+    seconds: float

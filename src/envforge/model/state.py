@@ -1,0 +1,102 @@
+"""What an environment holds: distributions, files, and what looking at them showed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a wheel that envforge built came from. ``kind``: sdist, git, path, python (shipped with the interpreter).
+
+    ``url`` has no credentials. ``sha256`` is the sdist's or archive's, ``commit`` a Git object id.
+    """
+
+    kind: str
+    url: str | None = None
+    sha256: str | None = None
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """One installed (or predicted) distribution.
+
+    ``name`` is canonical (PEP 503), ``version`` full, local part included. ``build`` is the wheel's build tag.
+    ``index`` is the name of the index that served ``file``; ``sha256`` and ``size`` (bytes) are of that file, ``url``
+    is where it was found: a hint, without credentials or mirror.
+    ``contents``: digest of what was installed, free of prefix and installer; ``record``: sha256 of RECORD as it lies
+    there; both None while only predicted. ``requires``: raw ``Requires-Dist`` lines. ``installer``: INSTALLER.
+    """
+
+    name: str
+    version: str
+    build: str | None = None
+    index: str | None = None
+    file: str | None = None
+    url: str | None = None
+    sha256: str | None = None
+    size: int | None = None
+    requested: bool = False
+    contents: str | None = None
+    record: str | None = None
+    installer: str | None = None
+    requires: tuple[str, ...] = ()
+    requires_python: str | None = None
+    origin: Origin | None = None
+
+
+State = Mapping[str, Distribution]
+"""Canonical name -> distribution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """One file of the prefix. ``path`` is POSIX, relative to the prefix; ``size`` bytes; ``mtime`` nanoseconds.
+
+    ``sha256`` (hex) only where no RECORD gives a hash or more than one distribution owns the path.
+    ``owners``: canonical names; empty = nobody. ``link``: target, for a symlink.
+    """
+
+    path: str
+    size: int
+    mtime: int
+    inode: int
+    sha256: str | None = None
+    owners: tuple[str, ...] = ()
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clash:
+    """One path with two owners. ``declared``: owner -> the sha256 (hex) that its RECORD gives, or None.
+
+    ``actual``: sha256 of what lies there, None if absent. Equal declared hashes are no clash.
+    """
+
+    path: str
+    declared: Mapping[str, str | None]
+    actual: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debris:
+    """Something broken in site-packages. ``kind``: ``record-missing`` (no RECORD or no METADATA) or ``leftover`` (``~name``)."""
+
+    kind: str
+    name: str
+    path: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One look at a prefix: nothing of it was run or imported, nothing written."""
+
+    state: State
+    files: tuple[FileRow, ...] = ()
+    clashes: tuple[Clash, ...] = ()
+    debris: tuple[Debris, ...] = ()
+    bytes: int = 0
+    unreadable: Mapping[str, str] = field(default_factory=dict)

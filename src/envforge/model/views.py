@@ -1,0 +1,193 @@
+"""What the looking commands return: one value per command, of which `--json` prints the fields as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .finding import Finding
+from .plan import Change
+from .profile import Gpu
+
+
+def needs(gpu: Gpu | None) -> str:
+    """Which cards a profile is for, in a few words."""
+    if gpu is None:
+        return "any machine"
+    parts = [
+        f"compute capability {' or '.join(gpu.compute_capability)}" if gpu.compute_capability else None,
+        f"driver {gpu.driver}" if gpu.driver else None,
+        f"memory {gpu.memory_gib} GiB" if gpu.memory_gib else None,
+        f"count {gpu.count}" if gpu.count else None,
+    ]
+    return f"GPU with {', '.join(part for part in parts if part) or 'any compute capability'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Whether a profile suits one card; ``reason`` says why not, None where it fits."""
+
+    index: int
+    card: str
+    compute_capability: str
+    fits: bool
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileEntry:
+    """One profile that a name on the command line can mean.
+
+    ``origin``: ``project`` (``./profiles``), ``user`` or ``shipped``. ``fits``: the machine as a whole; ``reason`` why
+    not. ``problem`` is set, and everything but name and source empty, where the file cannot be read.
+    """
+
+    name: str
+    source: str
+    origin: str
+    summary: str = ""
+    needs: str | None = None
+    fits: bool = True
+    reason: str | None = None
+    cards: tuple[Fit, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfilesView:
+    profiles: tuple[ProfileEntry, ...]
+    gpus_status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentEntry:
+    """One environment of the home. ``generation`` None = none is in use (``verdict`` says why).
+
+    ``bytes`` are in files of its current generation alone, ``shared`` in files that the cache or another
+    generation links to as well; both None unless asked for.
+    """
+
+    name: str
+    generation: int | None
+    profile: str | None
+    verdict: str
+    bytes: int | None = None
+    shared: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListView:
+    home: str
+    environments: tuple[EnvironmentEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """What one step of a build did, as the journal tells it. ``snapshot`` is None where none was kept.
+
+    ``heals``: id and subject of the findings that were gone after it.
+    """
+
+    name: str
+    action: str
+    snapshot: str | None
+    changes: tuple[Change, ...] = ()
+    opens: tuple[Finding, ...] = ()
+    heals: tuple[tuple[str, str], ...] = ()
+    differs: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationRecord:
+    """One generation. ``verdict``: ``conforms``, ``2 findings``, ``failed at NAME``, ``interrupted``, ``unfinished``.
+
+    ``started`` and ``finished``: ISO 8601 in UTC; ``built``: its prefix is there.
+    """
+
+    number: int
+    current: bool
+    built: bool
+    verdict: str
+    profile: str | None = None
+    started: str | None = None
+    finished: str | None = None
+    reason: str | None = None
+    steps: tuple[StepRecord, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryView:
+    environment: str
+    generations: tuple[GenerationRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maker:
+    """Who built it, when, where and with what."""
+
+    by: str
+    made: str
+    machine: str
+    driver: str | None
+    python: str
+    engine: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A process that uses an environment; ``command`` is its argument vector in one line."""
+
+    pid: int
+    user: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowView:
+    """``outdated``: the profile found now differs from the recorded one; None where none is found."""
+
+    environment: str
+    prefix: str | None
+    generation: int | None
+    verdict: str
+    profile: str | None = None
+    source: str | None = None
+    summary: str = ""
+    card: str | None = None
+    python: str | None = None
+    backend: str | None = None
+    built: Maker | None = None
+    distributions: int = 0
+    steps: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    snapshots: tuple[str, ...] = ()
+    generations: tuple[int, ...] = ()
+    outdated: bool | None = None
+    outdated_why: str | None = None
+    smoke: str | None = None
+    restorable: bool | None = None
+    used_by: tuple[User, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathView:
+    environment: str
+    generation: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffView:
+    """``before`` and ``after`` name what was compared: a snapshot id, or the environment for its present state."""
+
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveView:
+    environment: str
+    generations: tuple[int, ...]
+    bytes: int

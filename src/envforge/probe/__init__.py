@@ -1,0 +1,1 @@
+"""Look: facts about prefixes, interpreters, GPUs and the host; nothing is changed, nothing imported from there."""

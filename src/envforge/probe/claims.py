@@ -1,0 +1,47 @@
+"""Who claims to own which path of a prefix, as the RECORDs say."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """All rows of all RECORDs of a prefix.
+
+    ``single``: path -> its one owner (as a 1-tuple) and the hash as the RECORD writes it, empty if none.
+    ``shared``: path -> owner -> hash. ``outside``: rows that leave the prefix -> why. Bytecode without a hash belongs
+    to nobody.
+    """
+
+    single: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
+    shared: dict[str, dict[str, str]] = field(default_factory=dict)
+    outside: dict[str, str] = field(default_factory=dict)
+
+    def add(self, path: str, owner: tuple[str, ...], declared: str) -> None:
+        """One more row; ``owner`` as a 1-tuple."""
+        if path in self.shared:
+            self.shared[path][owner[0]] = declared
+            return
+        first = self.single.get(path)
+        if first is None or first[0] == owner:
+            self.single[path] = (owner, declared)
+            return
+        del self.single[path]
+        self.shared[path] = {first[0][0]: first[1], owner[0]: declared}
+
+    def __contains__(self, path: object) -> bool:
+        return path in self.single or path in self.shared
+
+
+def hexadecimal(declared: str) -> str | None:
+    """The sha256 (hex) that a RECORD declares as ``sha256=BASE64``; None for none or another algorithm."""
+    algorithm, _, value = declared.partition("=")
+    if algorithm != "sha256":
+        return None
+    try:
+        return base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex()
+    except (binascii.Error, ValueError):
+        return None

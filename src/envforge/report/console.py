@@ -1,0 +1,72 @@
+"""A result as text for a person; pure: width, colour and detail come from the caller."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+from envforge.model.machine import Machine
+from envforge.model.plan import Plan
+from envforge.model.result import Build, Result
+from envforge.model.views import (
+    DiffView,
+    HistoryView,
+    ListView,
+    ProfilesView,
+    RemoveView,
+    ShowView,
+)
+
+from . import building, looking, page
+
+NARROWEST = 40
+WIDTH_WITHOUT_TERMINAL = 100
+
+_RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
+    Plan: building.plan,
+    Build: building.build,
+    Machine: looking.machine,
+    ProfilesView: looking.profiles,
+    ListView: looking.listing,
+    ShowView: looking.show,
+    HistoryView: looking.history,
+    DiffView: looking.diff,
+    RemoveView: looking.remove,
+}
+
+
+def render(
+    result: Result[Any], *, width: int = WIDTH_WITHOUT_TERMINAL, color: bool = False, verbose: bool = False
+) -> str:
+    """The whole answer of a command: what it found, then its findings, worst first.
+
+    A line is at most ``width`` columns (never less than 40), without trailing blanks.
+    """
+    lines = _RENDERERS[type(result.data)](result.data, verbose=verbose)
+    found = page.findings(result.findings, verbose=verbose)
+    if found and lines:
+        lines.append(page.blank())
+    return text([*lines, *found], width=width, color=color)
+
+
+def text(lines: list[RenderableType], *, width: int, color: bool) -> str:
+    """Rich renderables as a string that depends on nothing but the arguments."""
+    target = io.StringIO()
+    console = Console(
+        file=target,
+        width=max(width, NARROWEST),
+        color_system="standard" if color else None,
+        force_terminal=color,
+        no_color=not color,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    for line in lines:
+        console.print(line)
+    return "".join(f"{row.rstrip()}\n" for row in target.getvalue().splitlines())

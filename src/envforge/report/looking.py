@@ -1,0 +1,215 @@
+"""The looking commands on the screen: profiles, machine, list, show, path, history, diff, remove."""
+
+from __future__ import annotations
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from envforge.model.machine import Machine
+from envforge.model.views import (
+    DiffView,
+    EnvironmentEntry,
+    GenerationRecord,
+    HistoryView,
+    ListView,
+    ProfileEntry,
+    ProfilesView,
+    RemoveView,
+    ShowView,
+    StepRecord,
+)
+
+from . import page, words
+from .story import Chapter, chapters, scenes
+
+_GIB = 1024**3
+_SNAPSHOTS_SHOWN = 8
+_ADDITIONS_LISTED = 40
+
+
+def profiles(value: ProfilesView, *, verbose: bool) -> list[RenderableType]:
+    lines: list[RenderableType] = []
+    for entry in value.profiles:
+        lines += _profile(entry, verbose=verbose)
+    if not value.profiles:
+        lines.append(Text("no profiles: put one into `./profiles/`"))
+    if value.gpus_status != "found":
+        lines.append(Text(f"GPUs: {value.gpus_status}", style="dim"))
+    return lines
+
+
+def _profile(entry: ProfileEntry, *, verbose: bool) -> list[RenderableType]:
+    title = Text.assemble((entry.name, "bold"), f": {entry.summary}" if entry.summary else "")
+    lines: list[RenderableType] = [title]
+    if entry.problem:
+        return [*lines, page.indent(Text(entry.problem, style="red"))]
+    facts = f"{entry.origin}, {entry.source}" if verbose or entry.origin != "shipped" else entry.origin
+    lines.append(page.indent(Text(f"{facts} · {entry.needs or 'any machine'}", style="dim")))
+    for fit in entry.cards:
+        label = f"GPU {fit.index} {fit.card} (compute capability {fit.compute_capability})"
+        lines.append(page.indent(_fit(label, fits=fit.fits, reason=fit.reason)))
+    if not entry.cards or (not entry.fits and entry.reason):
+        lines.append(page.indent(_fit("this machine", fits=entry.fits, reason=entry.reason)))
+    return lines
+
+
+def _fit(label: str, *, fits: bool, reason: str | None) -> RenderableType:
+    if fits:
+        return page.bullet("✓", "green", f"fits {label}")
+    return page.bullet("✗", "yellow", f"does not fit {label}: {reason or 'unknown reason'}")
+
+
+def machine(value: Machine, *, verbose: bool) -> list[RenderableType]:
+    lines: list[RenderableType] = [
+        page.pairs(
+            [
+                ("host", value.hostname),
+                ("system", f"{value.system} {value.architecture}"),
+                ("glibc", value.glibc or "none: another C library"),
+                ("driver", value.driver or "none"),
+                ("CUDA", f"up to {value.cuda}" if value.cuda else "none"),
+                ("disk", f"{words.size(value.disk_free)} free at the home"),
+                ("GPUs", str(len(value.gpus)) if value.gpus else value.gpus_status),
+            ]
+        )
+    ]
+    for card in value.gpus:
+        text = Text.assemble(
+            (f"{card.index} {card.name}", "bold"),
+            f"  compute capability {card.compute_capability}, {card.memory / _GIB:.1f} GiB",
+            ", MIG" if card.mig else "",
+            (f"  {card.uuid}", "dim") if verbose else "",
+        )
+        lines.append(page.indent(text))
+    lines.append(Text("Pythons", style="bold"))
+    lines += [page.indent(Text(f"{one.version}  {one.path}  ({one.how})")) for one in value.pythons]
+    if not value.pythons:
+        lines.append(page.indent(Text("none found", style="yellow")))
+    if value.ambient or value.user_site:
+        lines.append(Text("configuration of this host that envforge keeps out of a build", style="bold"))
+    for ambient in value.ambient:
+        names = f": {', '.join(ambient.settings)}" if ambient.settings else ""
+        lines.append(page.indent(Text(f"{ambient.tool}  {ambient.source}{names}")))
+    if value.user_site:
+        lines.append(page.indent(Text(f"python  {value.user_site} (user site)")))
+    return lines
+
+
+def listing(value: ListView, *, verbose: bool) -> list[RenderableType]:
+    if not value.environments:
+        return [Text(f"no environments in {value.home}: `envforge create quickstart` makes a first one")]
+    headings = ["environment", "generation", "profile", "verdict"]
+    sized = any(entry.bytes is not None for entry in value.environments)
+    if sized:
+        headings += ["own", "shared"]
+    lines: list[RenderableType] = [page.table(headings, [_entry(entry, sized=sized) for entry in value.environments])]
+    return [*lines, Text(value.home, style="dim")] if verbose else lines
+
+
+def _entry(entry: EnvironmentEntry, *, sized: bool) -> list[str | Text]:
+    row: list[str | Text] = [
+        Text(entry.name, style="bold"),
+        str(entry.generation) if entry.generation is not None else "none",
+        entry.profile or "unknown",
+        _verdict(entry.verdict),
+    ]
+    if sized:
+        row += [words.size(number) if number is not None else "" for number in (entry.bytes, entry.shared)]
+    return row
+
+
+def _verdict(text: str) -> Text:
+    return Text(text, style="green" if text == "conforms" else "yellow")
+
+
+def show(value: ShowView, *, verbose: bool) -> list[RenderableType]:
+    built = value.built
+    rows: list[tuple[str, str | Text | None]] = [
+        ("environment", Text(value.environment, style="bold")),
+        ("generation", str(value.generation) if value.generation is not None else "none in use"),
+        ("path", value.prefix),
+        ("verdict", _verdict(value.verdict)),
+        ("profile", f"{value.profile}: {value.summary}" if value.summary else value.profile),
+        ("from", value.source),
+        ("outdated", _outdated(value)),
+        ("for", value.card),
+        ("python", f"{value.python}, {value.backend}" if value.python else None),
+        ("built", f"{built.made} by {built.by} on {built.machine}" if built else None),
+        ("with", f"{built.engine}, driver {built.driver or 'none'}, Python {built.python}" if built else None),
+        ("holds", words.count(value.distributions, "distribution") if value.distributions else None),
+        ("steps", ", ".join(value.steps) or None),
+        ("smoke", value.smoke),
+        ("restorable", None if value.restorable is None else ("yes" if value.restorable else "no lock is recorded")),
+        ("commands", ", ".join(value.commands) or None),
+        ("generations", ", ".join(str(number) for number in value.generations) or None),
+        ("snapshots", words.cut(value.snapshots, len(value.snapshots) if verbose else _SNAPSHOTS_SHOWN) or None),
+        ("in use by", None if value.used_by else "no process"),
+    ]
+    lines: list[RenderableType] = [page.pairs(rows)]
+    if value.used_by:
+        lines.append(Text("in use by", style="dim"))
+    lines += [page.indent(Text(f"{user.pid}  {user.user}  {user.command}")) for user in value.used_by]
+    return lines
+
+
+def _outdated(value: ShowView) -> str | Text | None:
+    if value.outdated is None:
+        return f"unknown: {value.outdated_why}" if value.outdated_why else None
+    if not value.outdated:
+        return "no"
+    return Text(value.outdated_why or f"yes: `envforge update {value.environment}`", style="yellow")
+
+
+def history(value: HistoryView, *, verbose: bool) -> list[RenderableType]:
+    lines: list[RenderableType] = []
+    for record in value.generations:
+        lines += [*_generation(value.environment, record, verbose=verbose), page.blank()]
+    return lines[:-1]
+
+
+def _generation(environment: str, record: GenerationRecord, *, verbose: bool) -> list[RenderableType]:
+    head = Text.assemble(
+        (f"{environment} generation {record.number}", "bold"),
+        (" in use" if record.current else "", "green"),
+        "  ",
+        _verdict(record.verdict),
+        (f"  {record.started}" if record.started else "", "dim"),
+        ("" if record.built else "  its folder is gone", "dim"),
+    )
+    lines: list[RenderableType] = [head]
+    if record.problem:
+        lines.append(page.indent(Text(record.problem, style="red")))
+    if record.reason:
+        lines.append(page.indent(Text(record.reason, style="red")))
+    story = chapters(scenes(record.steps))
+    for step in record.steps:
+        lines += _step(step, story, verbose=verbose)
+    return lines
+
+
+def _step(step: StepRecord, story: tuple[Chapter, ...], *, verbose: bool) -> list[RenderableType]:
+    head = Text.assemble(
+        (step.snapshot or "no snapshot", "cyan"),
+        (f" {step.name}", "bold"),
+        (f"  {step.action} in {words.seconds(step.seconds)}", "dim"),
+    )
+    body = page.changes(step.changes, verbose=verbose) or [Text("nothing changed", style="dim")]
+    for chapter in story:
+        if chapter.opened == step.name:
+            body += page.opened(chapter)
+    body += [page.healed(chapter) for chapter in story if chapter.healed == step.name]
+    body += [page.bullet("≠", "yellow", f"differs from the plan: {text}") for text in step.differs]
+    return [page.indent(head), *(page.indent(item, 4) for item in body)]
+
+
+def diff(value: DiffView, *, verbose: bool) -> list[RenderableType]:
+    head = Text.assemble((value.before, "bold"), " → ", (value.after, "bold"))
+    if not value.changes:
+        return [head, Text("no difference", style="green")]
+    return [head, *page.changes(value.changes, verbose=verbose or len(value.changes) < _ADDITIONS_LISTED)]
+
+
+def remove(value: RemoveView, *, verbose: bool) -> list[RenderableType]:
+    del verbose
+    number = words.count(len(value.generations), "generation")
+    return [Text(f"removed {value.environment}: {number}, {words.size(value.bytes)} freed")]

@@ -1,0 +1,171 @@
+"""The few shapes that every screen is made of: headings, change rows, findings, key and value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from envforge.model.finding import Finding, Severity
+from envforge.model.plan import Change
+
+from . import words
+from .story import Chapter
+
+SEVERITY_STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+_ADDED_SHOWN = 8
+
+
+def blank() -> Text:
+    return Text("")
+
+
+def indent(item: RenderableType, by: int = 2) -> RenderableType:
+    return Padding(item, (0, 0, 0, by))
+
+
+def bullet(sign: str, style: str, text: Text | str) -> RenderableType:
+    """A sign, and text that hangs beside it however often it wraps."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(ratio=1, overflow="fold")
+    grid.add_row(Text(sign, style=style), text)
+    return grid
+
+
+def pairs(rows: Iterable[tuple[str, str | Text | None]]) -> RenderableType:
+    """Name and value, one a line; a value of None is left out."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(ratio=1, overflow="fold")
+    for name, value in rows:
+        if value is not None:
+            grid.add_row(name, value)
+    return grid
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> RenderableType:
+    """A plain table: bold headings, no frame."""
+    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", show_edge=False)
+    for heading in headings:
+        grid.add_column(heading, overflow="fold", justify="left")
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def changes(values: Sequence[Change], *, verbose: bool) -> list[RenderableType]:
+    """Replaced and removed ones a line each with their cause; additions in one line, unless ``verbose``."""
+    moved = [change for change in values if change.before is not None]
+    added = [change for change in values if change.before is None]
+    shown: list[RenderableType] = []
+    if moved:
+        shown.append(_rows([_moved(change, verbose=verbose) for change in moved]))
+    if added and verbose:
+        shown.append(_rows([_added(change) for change in added]))
+    elif added:
+        shown.append(_summary(added))
+    return shown
+
+
+def _rows(rows: Iterable[tuple[Text, Text, Text, Text]]) -> RenderableType:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold", min_width=12)
+    grid.add_column(overflow="fold", min_width=12)
+    grid.add_column(ratio=1, overflow="fold", min_width=16)
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def _moved(change: Change, *, verbose: bool) -> tuple[Text, Text, Text, Text]:
+    old, new = words.replaced(change)
+    removed = change.after is None
+    versions = Text.assemble((old, "dim"), " → ", (new, "red" if removed else "bold"))
+    return (
+        Text("-" if removed else "~", style="red" if removed else "yellow"),
+        Text(change.name, style="bold"),
+        versions,
+        _because(change, verbose=verbose),
+    )
+
+
+def _added(change: Change) -> tuple[Text, Text, Text, Text]:
+    version = change.after.version if change.after else ""
+    return Text("+", style="green"), Text(change.name), Text(version), _because(change, verbose=True)
+
+
+def _because(change: Change, *, verbose: bool) -> Text:
+    parts = Text()
+    if verbose and change.after is not None:
+        known = [change.after.index, words.size(change.after.size) if change.after.size is not None else None]
+        parts.append("".join(f"{part}  " for part in known if part), style="dim")
+    if change.because is not None:
+        parts.append(str(change.because))
+        chain = words.via(change)
+        if verbose and chain:
+            parts.append(f" ({chain})", style="dim")
+    return parts
+
+
+def _summary(added: Sequence[Change]) -> RenderableType:
+    """What was asked for first, then the biggest: those are the names that a reader looks for."""
+
+    def weight(change: Change) -> tuple[bool, int, str]:
+        asked = change.because is not None and change.because.distribution is None
+        return (not asked, -(change.after.size or 0) if change.after else 0, change.name)
+
+    total = sum(change.after.size or 0 for change in added if change.after)
+    names = [f"{one.name} {one.after.version}" if one.after else one.name for one in sorted(added, key=weight)]
+    text = Text.assemble(
+        (f"{len(added):,} added", "green"),
+        (f" ({words.size(total)})" if total else "", "dim"),
+        ": ",
+        words.cut(names, _ADDED_SHOWN),
+    )
+    return bullet("+", "green", text)
+
+
+def opened(chapter: Chapter, *, told: bool = False) -> list[RenderableType]:
+    """The moment where a guard opens: what, why, and who heals it; ``told``: outside of its step, in the past."""
+    finding = chapter.finding
+    style = SEVERITY_STYLE[finding.severity]
+    verb = f"step `{chapter.opened}` opened" if told else "opens"
+    lines: list[RenderableType] = [
+        bullet("✗", style, Text.assemble((f"{verb} {finding.id}", style), f" {finding.subject}: {finding.message}"))
+    ]
+    if chapter.cause:
+        lines.append(indent(Text.assemble(("because ", "dim"), chapter.cause)))
+    if chapter.healed:
+        lines.append(indent(bullet("✓", "green", Text.assemble(f"healed by step `{chapter.healed}`"))))
+    return lines
+
+
+def healed(chapter: Chapter) -> RenderableType:
+    finding = chapter.finding
+    text = Text.assemble((f"heals {finding.id}", "green"), f" {finding.subject}, open since step `{chapter.opened}`")
+    return bullet("✓", "green", text)
+
+
+def findings(values: Iterable[Finding], *, verbose: bool) -> list[RenderableType]:
+    """Worst first, each with what to do; those of severity info only where ``verbose``, else counted."""
+    ordered = words.worst_first(values)
+    shown = [finding for finding in ordered if verbose or finding.severity is not Severity.INFO]
+    lines: list[RenderableType] = []
+    for finding in shown:
+        style = SEVERITY_STYLE[finding.severity]
+        where = f" (after step `{finding.step}`)" if finding.step else ""
+        head = Text.assemble(
+            (f"{finding.severity.value} {finding.id}", style), f" {finding.subject}: {finding.message}", (where, "dim")
+        )
+        lines.append(head)
+        if finding.remedy:
+            lines.append(indent(Text.assemble(("do: ", "dim"), finding.remedy)))
+    hidden = len(ordered) - len(shown)
+    if hidden:
+        lines.append(Text(f"{words.count(hidden, 'remark')} of severity info (--verbose shows them)", style="dim"))
+    return lines

@@ -1,0 +1,43 @@
+"""What differs between two states."""
+
+from __future__ import annotations
+
+from envforge.model.plan import Change
+from envforge.model.state import Distribution, State
+
+
+def differs(before: Distribution, after: Distribution) -> bool:
+    """Whether it is not the same artefact from the same place.
+
+    What one side does not know (a digest of contents while only predicted, an index) is no difference.
+    """
+    if before.version != after.version:
+        return True
+    if before.sha256 and after.sha256:
+        if before.sha256 != after.sha256:
+            return True
+    elif before.build != after.build:
+        return True
+    if before.contents and after.contents and before.contents != after.contents:
+        return True
+    return bool(before.index and after.index and before.index != after.index)
+
+
+def same_build(before: Distribution, after: Distribution) -> bool:
+    """Whether both are one build: by the hash of the wheel, else by what was installed, else by what is said of it."""
+    if before.sha256 and after.sha256:
+        return before.sha256 == after.sha256
+    if before.contents and after.contents:
+        return before.contents == after.contents
+    same_index = not before.index or not after.index or before.index == after.index
+    return before.version == after.version and before.build == after.build and same_index
+
+
+def changes(before: State, after: State) -> tuple[Change, ...]:
+    """Everything added, removed or replaced, by name; the cause is for ``because`` to say."""
+    found = []
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name), after.get(name)
+        if old is None or new is None or differs(old, new):
+            found.append(Change(name=name, before=old, after=new))
+    return tuple(found)

@@ -1,0 +1,136 @@
+"""Snapshots as JSON text and back: stable order, so that two are comparable by ``diff``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import fields
+from json.encoder import encode_basestring_ascii
+from pathlib import Path
+from typing import Any
+
+from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.snapshot import SNAPSHOT_SCHEMA, Snapshot
+from envforge.model.state import Distribution, FileRow, Origin
+
+from .atomic import corrupt
+
+_WHAT = "the snapshot"
+
+
+def dump_snapshot(snapshot: Snapshot) -> str:
+    """All but the table of files, indented, keys sorted."""
+    data: dict[str, Any] = {
+        field.name: getattr(snapshot, field.name) for field in fields(snapshot) if field.name not in {"files", "state"}
+    }
+    data["distributions"] = {name: _distribution(dist) for name, dist in snapshot.state.items()}
+    return json.dumps(data, indent=1, sort_keys=True) + "\n"
+
+
+def _distribution(dist: Distribution) -> dict[str, Any]:
+    data: dict[str, Any] = {field.name: getattr(dist, field.name) for field in fields(dist)}
+    if dist.origin is not None:
+        data["origin"] = {field.name: getattr(dist.origin, field.name) for field in fields(dist.origin)}
+    return data
+
+
+def load_snapshot(text: str, path: Path) -> Snapshot:
+    """The snapshot, without its table of files.
+
+    Raises EnvforgeError ``corrupt-record`` naming ``path``, UsageError ``newer-record``.
+    """
+    data = _document(text, path)
+    try:
+        raw = dict(data)
+        raw["state"] = {name: _load_distribution(entry) for name, entry in raw.pop("distributions").items()}
+        known = {field.name for field in fields(Snapshot)} - {"files"}
+        snapshot = Snapshot(**{name: value for name, value in raw.items() if name in known})
+        _check(snapshot, str, "environment", "made", "by", "machine", "python", "engine")
+        _check(snapshot, int, "generation", "step")
+    except (TypeError, AttributeError, KeyError, ValueError) as error:
+        raise corrupt(path, what=_WHAT, cause=f"a field is missing or has the wrong type ({error})") from error
+    return snapshot
+
+
+def _load_distribution(entry: dict[str, Any]) -> Distribution:
+    known = {field.name for field in fields(Distribution)}
+    raw = {name: value for name, value in entry.items() if name in known}
+    raw["requires"] = tuple(_texts(raw.get("requires", [])))
+    if raw.get("origin") is not None:
+        raw["origin"] = Origin(**raw["origin"])
+    dist = Distribution(**raw)
+    _check(dist, str, "name", "version")
+    return dist
+
+
+def _texts(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        message = f"`{value!r}` is no list of texts"
+        raise TypeError(message)
+    return value
+
+
+def _check(value: Snapshot | Distribution, kind: type, *names: str) -> None:
+    for name in names:
+        if not isinstance(getattr(value, name), kind):
+            message = f"`{name}` is no {kind.__name__}"
+            raise TypeError(message)
+
+
+def dump_files(files: Iterable[FileRow]) -> str:
+    """The table of files, sorted by path, one row a line: path, size, mtime, inode, sha256, owners, link."""
+    quote = encode_basestring_ascii
+    owners_seen: dict[tuple[str, ...], str] = {}
+    rows = []
+    for row in sorted(files, key=_path):
+        owners = owners_seen.get(row.owners)
+        if owners is None:
+            owners = owners_seen[row.owners] = json.dumps(row.owners)
+        sha256 = "null" if row.sha256 is None else quote(row.sha256)
+        link = "null" if row.link is None else quote(row.link)
+        rows.append(f"[{quote(row.path)}, {row.size}, {row.mtime}, {row.inode}, {sha256}, {owners}, {link}]")
+    body = ",\n".join(rows)
+    return f'{{"schema": {SNAPSHOT_SCHEMA}, "files": [\n{body}\n]}}\n'
+
+
+def _path(row: FileRow) -> str:
+    return row.path
+
+
+def load_files(text: str, path: Path) -> tuple[FileRow, ...]:
+    """The table of files; raises as ``load_snapshot`` does."""
+    data = _document(text, path)
+    try:
+        return tuple(_row(entry) for entry in data["files"])
+    except (TypeError, KeyError, ValueError) as error:
+        raise corrupt(path, what="the table of files", cause=f"a row is incomplete ({error})") from error
+
+
+def _row(entry: list[Any]) -> FileRow:
+    path, size, mtime, inode, sha256, owners, link = entry
+    if not isinstance(path, str) or not all(isinstance(number, int) for number in (size, mtime, inode)):
+        message = f"`{path!r}`"
+        raise TypeError(message)
+    return FileRow(path=path, size=size, mtime=mtime, inode=inode, sha256=sha256, owners=tuple(owners), link=link)
+
+
+def _document(text: str, path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise corrupt(path, what=_WHAT, cause=f"it is no JSON: {error}") from error
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise corrupt(path, what=_WHAT, cause="it has no `schema` number")
+    if schema > SNAPSHOT_SCHEMA:
+        raise _newer(path, schema)
+    return dict(data)
+
+
+def _newer(path: Path, schema: int) -> EnvforgeError:
+    return UsageError(
+        "newer-record",
+        f"`{path}` was written by a newer envforge",
+        cause=f"its schema is {schema}, this envforge knows {SNAPSHOT_SCHEMA} and older",
+        hint="use the newer envforge, which reads all older records",
+    )

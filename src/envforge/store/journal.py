@@ -1,0 +1,69 @@
+"""The journal of a generation: one event a line, each on disk before the next thing is done."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envforge.model.errors import EnvforgeError
+from envforge.model.snapshot import Event
+from envforge.system import clock
+
+from .atomic import corrupt, not_writable
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """An append-only file of events; it need not exist yet."""
+
+    path: Path
+
+    def append(self, kind: str, **data: Any) -> Event:
+        """Write one event and return it once it is on disk. ``data`` holds JSON-able values only.
+
+        Half a line that an interrupted writer left is cut off first. Raises EnvforgeError ``home-not-writable``.
+        """
+        event = Event(kind=kind, at=clock.now(), data=data)
+        line = json.dumps({"kind": kind, "at": event.at, "data": data}, sort_keys=True) + "\n"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            with open(descriptor, "r+b") as stream:  # noqa: PTH123 - a descriptor, not a path
+                content = stream.read()
+                stream.seek(content.rfind(b"\n") + 1)
+                stream.truncate()
+                stream.write(line.encode("ascii"))
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise not_writable(self.path, error) from error
+        return event
+
+    def events(self) -> tuple[Event, ...]:
+        """All events, oldest first; none where there is no journal. A torn last line is dropped.
+
+        Raises EnvforgeError ``corrupt-record`` naming file and line.
+        """
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise corrupt(self.path, what="the journal", cause=error.strerror or str(error)) from error
+        *lines, _torn = content.split(b"\n")
+        return tuple(self._event(line, number) for number, line in enumerate(lines, start=1))
+
+    def _event(self, line: bytes, number: int) -> Event:
+        try:
+            match json.loads(line):
+                case {"kind": str(kind), "at": str(at), "data": dict(data)}:
+                    return Event(kind=kind, at=at, data=data)
+        except ValueError as error:
+            raise self._corrupt(number, str(error)) from error
+        raise self._corrupt(number, "it is no event")
+
+    def _corrupt(self, number: int, why: str) -> EnvforgeError:
+        return corrupt(self.path, what="the journal", cause=f"line {number}: {why}")

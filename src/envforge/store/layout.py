@@ -1,0 +1,185 @@
+"""Where everything lies under ENVFORGE_HOME.
+
+``envs/NAME`` is a symlink to ``generations/NAME/G``; ``records/NAME/G`` holds what is known of that generation.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from envforge.model.errors import EnvforgeError, UsageError
+
+from .atomic import not_writable, sync_folder
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+_LONGEST = 200
+
+
+def check_name(name: str) -> str:
+    """Return ``name`` if it may name an environment; raises UsageError ``invalid-name``."""
+    if _NAME.fullmatch(name) and len(name) <= _LONGEST:
+        return name
+    raise UsageError(
+        "invalid-name",
+        f"`{name}` cannot name an environment",
+        hint=f"use letters, digits, `.`, `_`, `-`, beginning with a letter or digit, at most {_LONGEST} of them",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folder of all environments. ``cache`` is the engine's, best on the same file system (hard links)."""
+
+    root: Path
+    cache: Path
+
+    @property
+    def envs(self) -> Path:
+        return self.root / "envs"
+
+    @property
+    def generations_root(self) -> Path:
+        return self.root / "generations"
+
+    @property
+    def records_root(self) -> Path:
+        return self.root / "records"
+
+    @property
+    def locks_root(self) -> Path:
+        return self.root / "locks"
+
+    def link(self, name: str) -> Path:
+        """The symlink that is the environment."""
+        return self.envs / check_name(name)
+
+    def prefix(self, name: str, generation: int) -> Path:
+        """The real folder of a generation, whether or not it exists."""
+        return self.generations_root / check_name(name) / str(generation)
+
+    def record(self, name: str, generation: int) -> Path:
+        """The folder of a generation's records, whether or not it exists."""
+        return self.records_root / check_name(name) / str(generation)
+
+    def journal(self, name: str, generation: int) -> Path:
+        """The file of a generation's journal."""
+        return self.record(name, generation) / "journal.jsonl"
+
+    def ensure(self) -> None:
+        """Create the folders; raises EnvforgeError ``home-not-writable`` naming the first that cannot be written."""
+        for folder in (self.root, self.envs, self.generations_root, self.records_root, self.locks_root, self.cache):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                if not os.access(folder, os.W_OK | os.X_OK):
+                    raise PermissionError(None, "no permission to write there", str(folder))
+            except OSError as error:
+                raise not_writable(folder, error) from error
+
+    def make_record(self, name: str, generation: int) -> Path:
+        """Create the folder of a generation's records and return it.
+
+        Raises EnvforgeError ``home-not-writable``, or ``planted-link`` where a symlink would lead the records away.
+        """
+        folder = self.record(name, generation)
+        real = Path(os.path.realpath(self.root)) / folder.relative_to(self.root)
+        if Path(os.path.realpath(folder)) != real:
+            raise EnvforgeError(
+                "planted-link",
+                f"`{folder}` is or lies behind a symlink that leads to `{os.path.realpath(folder)}`",
+                cause="records are only written into real folders under the home",
+                hint="remove the symlink, or move the whole home with `--home` or `ENVFORGE_HOME`",
+            )
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise not_writable(folder, error) from error
+        return folder
+
+    def environments(self) -> tuple[str, ...]:
+        """Names that have a link or records, sorted."""
+        linked = {entry for entry in _entries(self.envs) if (self.envs / entry).is_symlink()}
+        recorded = {entry for entry in _entries(self.records_root) if self.generations(entry)}
+        return tuple(sorted(linked | recorded))
+
+    def current(self, name: str) -> int | None:
+        """The generation in use; None if there is none, its folder is gone, or the link leads elsewhere."""
+        link = self.link(name)
+        try:
+            target = os.readlink(link)  # noqa: PTH115 - the text of the link, which pathlib would normalise
+        except OSError:
+            return None
+        folder, number = os.path.split(os.path.normpath(os.path.join(self.envs, target)))  # noqa: PTH118
+        if not _NUMBER.fullmatch(number):
+            return None
+        prefix = self.prefix(name, int(number))
+        if os.path.realpath(folder) != os.path.realpath(prefix.parent) or Path(folder).name != name:
+            return None
+        return int(number) if prefix.is_dir() and not prefix.is_symlink() else None
+
+    def generations(self, name: str) -> tuple[int, ...]:
+        """The generations that have records, ascending."""
+        return _numbers(self.records_root / check_name(name))
+
+    def next_generation(self, name: str) -> int:
+        """One more than every number that records or prefixes ever used."""
+        seen = (*self.generations(name), *_numbers(self.generations_root / check_name(name)), self.current(name) or 0)
+        return max(seen) + 1
+
+    def switch(self, name: str, generation: int) -> None:
+        """Make ``generation`` the environment, in one rename.
+
+        Raises EnvforgeError ``generation-missing``, ``not-a-link`` (something else lies at the link's place) or
+        ``home-not-writable``; the environment is then as it was.
+        """
+        link, prefix = self.link(name), self.prefix(name, generation)
+        if not prefix.is_dir():
+            raise EnvforgeError(
+                "generation-missing",
+                f"generation {generation} of `{name}` is not there",
+                cause=f"`{prefix}` is no folder",
+                hint=f"see `envforge history {name}` for the generations",
+            )
+        # No environment can have a name that begins with a dot, and the environment's lock is held: whatever lies
+        # there was left by a switch that was killed.
+        waiting = self.envs / f".{name}.switching"
+        try:
+            waiting.unlink(missing_ok=True)
+            waiting.symlink_to(os.path.relpath(prefix, self.envs))
+            try:
+                waiting.replace(link)
+            except IsADirectoryError as error:
+                waiting.unlink()
+                raise EnvforgeError(
+                    "not-a-link",
+                    f"`{link}` is a folder where the link of the environment should be",
+                    hint="move it away, then try again",
+                ) from error
+            sync_folder(self.envs)
+        except OSError as error:
+            raise not_writable(link, error) from error
+
+    def unlink(self, name: str) -> None:
+        """Take the environment's link away, if there is one; raises EnvforgeError ``home-not-writable``."""
+        link = self.link(name)
+        try:
+            if link.is_symlink():
+                link.unlink()
+                sync_folder(self.envs)
+        except OSError as error:
+            raise not_writable(link, error) from error
+
+
+def _entries(folder: Path) -> list[str]:
+    try:
+        return [entry for entry in os.listdir(folder) if _NAME.fullmatch(entry)]  # noqa: PTH208 - names, not paths
+    except OSError:
+        return []
+
+
+def _numbers(folder: Path) -> tuple[int, ...]:
+    numbers = (int(entry) for entry in _entries(folder) if _NUMBER.fullmatch(entry))
+    return tuple(sorted(number for number in numbers if (folder / str(number)).is_dir()))

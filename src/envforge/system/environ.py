@@ -1,0 +1,69 @@
+"""The process environment, read in one place, and the clean one that engines get."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import socket
+from collections.abc import Mapping
+
+# What an engine needs from the host: where certificates lie, where temporary files go, what language
+# messages come in. Everything else (PIP_*, UV_*, PYTHON*, CONDA_*, LD_*) stays outside.
+_PASSED = (
+    "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TERM", "TZ",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR",
+)  # fmt: skip
+
+PROXY_NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+def variables() -> Mapping[str, str]:
+    """The process environment as it is now."""
+    return os.environ
+
+
+def hermetic(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """An environment for an engine's process: certificates pass, the host's pip, uv and Python settings do not.
+
+    Proxies are not passed either: `system.http` reads them once, and the caller adds what fits the child.
+    """
+    clean = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    clean["LC_ALL"] = "C.UTF-8"
+    clean["PYTHONNOUSERSITE"] = "1"
+    clean["PIP_CONFIG_FILE"] = os.devnull
+    clean.update(extra or {})
+    return clean
+
+
+def user() -> str:
+    """The name of the user, or the numeric id where no name is known."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def hostname() -> str:
+    return socket.gethostname()
+
+
+def glibc() -> str | None:
+    """The host's glibc as ``2.36``; None where the C library is another one."""
+    try:
+        text = os.confstr("CS_GNU_LIBC_VERSION")
+    except (ValueError, OSError):
+        return None
+    name, _, version = (text or "").partition(" ")
+    return version if name == "glibc" else None
+
+
+def architecture() -> str:
+    """``x86_64``, ``aarch64``, ... as the kernel names it."""
+    return platform.machine()
+
+
+def operating_system() -> str:
+    """``Linux``, ``Darwin``, ``Windows``."""
+    return platform.system()

@@ -1,0 +1,289 @@
+"""The network: what the host says about proxies and certificates, a pooled client, and a server on loopback."""
+
+from __future__ import annotations
+
+import os
+import socketserver
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from .environ import variables
+
+if TYPE_CHECKING:
+    import httpx
+
+_CONNECTIONS = 8  # some DNS resolvers refuse many at once
+_TRIES = 3
+_PASSING = frozenset({429, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proxies:
+    """The host's proxies, read once; ``socks://`` (which most libraries refuse) is written ``socks5://``.
+
+    ``rewritten`` names the variables whose scheme had to be changed.
+    """
+
+    http: str | None = None
+    https: str | None = None
+    exempt: tuple[str, ...] = ()
+    rewritten: tuple[str, ...] = ()
+
+    def for_engine(self, router: str, host: str) -> dict[str, str]:
+        """Variables that send plain http to the router and https where the host says."""
+        proxied = {"HTTP_PROXY": router, "http_proxy": router}
+        if self.https and "*" not in self.exempt:
+            proxied |= {"HTTPS_PROXY": self.https, "https_proxy": self.https}
+            exempt = ",".join(entry for entry in self.exempt if not host.endswith(entry.lstrip("*.")))
+            if exempt:
+                proxied |= {"NO_PROXY": exempt, "no_proxy": exempt}
+        return proxied
+
+
+def proxies(override: str | None = None) -> Proxies:
+    """What the process environment says; ``override`` (from the configuration) replaces it for both schemes."""
+    found: dict[str, str] = {}
+    rewritten: list[str] = []
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        for spelling in (name, name.upper()):
+            value = variables().get(spelling, "").strip()
+            if not value:
+                continue
+            if value.startswith("socks://"):
+                rewritten.append(spelling)
+            found.setdefault(name, value)
+    exempt = tuple(entry.strip() for entry in found.get("no_proxy", "").split(",") if entry.strip())
+    if override:
+        return Proxies(http=_usable(override), https=_usable(override), exempt=exempt)
+    everything = found.get("all_proxy")
+    return Proxies(
+        http=_usable(found.get("http_proxy", everything)),
+        https=_usable(found.get("https_proxy", everything)),
+        exempt=exempt,
+        rewritten=tuple(rewritten),
+    )
+
+
+def _usable(url: str | None) -> str | None:
+    if not url:
+        return None
+    if url.startswith("socks://"):
+        return "socks5://" + url.removeprefix("socks://")
+    return url if "://" in url else f"http://{url}"
+
+
+def without_credentials(url: str) -> str:
+    """The URL as it may be shown or recorded."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
+
+
+class Unreachable(Exception):  # noqa: N818 - a condition of the network, turned into an error where its meaning is known
+    """No answer after every try; ``str()`` says why."""
+
+
+class Client:
+    """GET and HEAD over a few pooled connections, with retries and backoff for what passes by itself."""
+
+    def __init__(self, settings: Proxies) -> None:
+        self._settings = settings
+        self._client: httpx.Client | None = None
+        self._lock = threading.Lock()
+
+    def _open(self) -> httpx.Client:
+        with self._lock:
+            if self._client is None:
+                import httpx  # noqa: PLC0415 - 80 ms that a warm or offline command need not pay
+
+                context = _certificates()
+                limits = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS)
+
+                def transport(proxy: str | None) -> httpx.HTTPTransport:
+                    return httpx.HTTPTransport(verify=context, limits=limits, proxy=proxy)
+
+                mounts: dict[str, httpx.BaseTransport | None] = {}
+                if "*" not in self._settings.exempt:
+                    for scheme, proxy in (("http://", self._settings.http), ("https://", self._settings.https)):
+                        if proxy:
+                            mounts[scheme] = transport(proxy)
+                    if mounts:
+                        for entry in (*self._settings.exempt, "127.0.0.1", "localhost"):
+                            mounts[f"all://{_pattern(entry)}"] = transport(None)
+                self._client = httpx.Client(
+                    transport=transport(None),
+                    mounts=mounts,
+                    trust_env=False,
+                    follow_redirects=True,
+                    timeout=httpx.Timeout(30.0, connect=10.0),
+                    headers={"User-Agent": "envforge"},
+                )
+            return self._client
+
+    def get(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        auth: tuple[str, str] | None = None,
+        method: str = "GET",
+    ) -> httpx.Response:
+        """The whole response, whatever its status. Raises `Unreachable`."""
+        return self._send(url, headers, auth, stream=False, method=method)
+
+    def stream(
+        self, url: str, *, headers: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None
+    ) -> httpx.Response:
+        """A response whose body is still to be read with ``iter_raw`` and then closed. Raises `Unreachable`."""
+        return self._send(url, headers, auth, stream=True, method="GET")
+
+    def _send(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None,
+        auth: tuple[str, str] | None,
+        *,
+        stream: bool,
+        method: str,
+    ) -> httpx.Response:
+        import httpx  # noqa: PLC0415 - see _open
+
+        client = self._open()
+        reason = "no answer"
+        for attempt in range(_TRIES):
+            if attempt:
+                time.sleep(0.3 * 3 ** (attempt - 1))
+            try:
+                request = client.build_request(method, url, headers=dict(headers or {}))
+                response = client.send(request, auth=auth, stream=stream)
+            except httpx.TransportError as error:
+                reason = str(error) or type(error).__name__
+                continue
+            except (httpx.InvalidURL, httpx.TooManyRedirects, httpx.DecodingError, ValueError) as error:
+                raise Unreachable(str(error)) from error
+            if response.status_code not in _PASSING or attempt == _TRIES - 1:
+                return response
+            response.close()
+        raise Unreachable(reason)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
+
+def _certificates() -> ssl.SSLContext:
+    """The system's certificates, those that the host's variables name, and certifi's for a Python that has none."""
+    import certifi  # noqa: PLC0415 - comes with httpx, needed only beside it
+
+    context = ssl.create_default_context()
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        path = variables().get(name)
+        if path and os.path.isfile(path):  # noqa: PTH113 - a plain question about a string
+            context.load_verify_locations(cafile=path)
+    context.load_verify_locations(cafile=certifi.where())
+    return context
+
+
+def _pattern(entry: str) -> str:
+    """An entry of NO_PROXY as httpx writes it: a domain stands for its subdomains too."""
+    host = entry.removeprefix("*").lstrip(".")
+    return host if host.replace(".", "").isdigit() or host == "localhost" else f"*{host}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """``path`` begins with ``/``; ``host`` is None unless the client used the server as a proxy."""
+
+    method: str
+    host: str | None
+    path: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """``body`` is whole, or chunks with ``length`` bytes in all (None = unknown: the connection is then closed)."""
+
+    status: int = 200
+    body: bytes | Iterable[bytes] = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    length: int | None = None
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+
+
+class LoopbackServer:
+    """Serves ``answer`` on 127.0.0.1 at a port of the system's choice, from `start` to `stop`."""
+
+    def __init__(self, answer: Callable[[Request], Response]) -> None:
+        self._server = _Server(("127.0.0.1", 0), _handler(answer), bind_and_activate=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def start(self) -> None:
+        self._server.server_bind()
+        self._server.server_activate()
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _handler(answer: Callable[[Request], Response]) -> type[socketserver.BaseRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # headers and a small body leave in one packet
+        disable_nagle_algorithm = True
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
+            pass
+
+        def _serve(self) -> None:
+            parts = urlsplit(self.path)
+            request = Request(
+                method=self.command,
+                host=parts.netloc or None,
+                path=parts.path,
+                headers={name.lower(): value for name, value in self.headers.items()},
+            )
+            response = answer(request)
+            body = response.body
+            length = len(body) if isinstance(body, bytes) else response.length
+            self.send_response(response.status)
+            for name, value in response.headers.items():
+                self.send_header(name, value)
+            if length is not None:
+                self.send_header("Content-Length", str(length))
+            else:
+                self.send_header("Connection", "close")
+                self.close_connection = True
+            self.end_headers()
+            if self.command != "HEAD":
+                sent = 0
+                for chunk in (body,) if isinstance(body, bytes) else body:
+                    self.wfile.write(chunk)
+                    sent += len(chunk)
+                if length is not None and sent < length:
+                    self.close_connection = True  # the client must see a short body, not wait for the rest
+            self.wfile.flush()
+
+        do_GET = _serve
+        do_HEAD = _serve
+
+    return Handler

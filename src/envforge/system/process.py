@@ -1,0 +1,165 @@
+"""Child processes, every one through `sh`; each in a process group of its own, so that all of it can be ended."""
+
+from __future__ import annotations
+
+import os
+import signal as signals
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+_GRACE = 3.0
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """A child that ended. ``status`` is its exit status, or None if ``signal`` (a name such as ``SIGSEGV``) ended it.
+
+    ``stdout`` and ``stderr`` are text (undecodable bytes replaced); ``timed_out``: envforge ended it.
+    """
+
+    argv: tuple[str, ...]
+    status: int | None
+    signal: str | None = None
+    stdout: str = ""
+    stderr: str = ""
+    timed_out: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.status == 0
+
+    def ending(self) -> str:
+        """How it ended, in words: ``exit status 1``, ``killed by SIGSEGV``, ``ended after its time limit``."""
+        if self.timed_out:
+            return "ended after its time limit"
+        return f"killed by {self.signal}" if self.signal else f"exit status {self.status}"
+
+    def tail(self, lines: int = 12) -> str:
+        """The last lines of what it said, stderr first choice."""
+        text = self.stderr.strip() or self.stdout.strip()
+        return "\n".join(text.splitlines()[-lines:])
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    timeout: float | None = None,
+    log: Path | None = None,
+    on_start: Callable[[int], None] | None = None,
+) -> Completed:
+    """Run ``argv`` (an absolute path first) to its end and return how it ended; a failure is no exception.
+
+    ``log`` gets both streams appended as they come; ``on_start`` the child's process id. When this process is
+    interrupted or the time is over, the child's whole group is ended: SIGTERM, after a grace SIGKILL.
+
+    Raises FileNotFoundError or PermissionError when ``argv[0]`` cannot be started.
+    """
+    import sh  # noqa: PLC0415 - 40 ms that commands without a child need not pay
+
+    program, *arguments = (str(word) for word in argv)
+    if not Path(program).is_absolute():
+        message = f"`{program}` is no absolute path"
+        raise FileNotFoundError(message)
+    try:
+        command = sh.Command(program)
+    except sh.CommandNotFound as error:
+        kind = PermissionError if Path(program).exists() else FileNotFoundError
+        raise kind(program) from error
+    out: list[str] = []
+    err: list[str] = []
+    sink = log.open("a", encoding="utf-8") if log is not None else None
+
+    def take(lines: list[str]) -> Callable[[str], None]:
+        def consume(chunk: str) -> None:
+            lines.append(chunk)
+            if sink is not None:
+                sink.write(chunk)
+                sink.flush()
+
+        return consume
+
+    timed_out = False
+    nothing = Path(os.devnull).open("rb")  # noqa: SIM115 - closed below, after the child has ended
+    try:
+        child = command(
+            *arguments,
+            _in=nothing,
+            _env=dict(env),
+            _cwd=str(cwd) if cwd is not None else None,
+            _out=take(out),
+            _err=take(err),
+            _bg=True,
+            _bg_exc=False,
+            _tty_out=False,
+            _new_session=True,
+            _new_group=False,
+            _preexec_fn=_die_with_parent(),
+            _encoding="utf-8",
+            _decode_errors="replace",
+            _out_bufsize=1,
+            _err_bufsize=1,
+            _return_cmd=True,
+        )
+        if on_start is not None:
+            on_start(child.pid)
+        try:
+            try:
+                child.wait(timeout=timeout)
+            except sh.TimeoutException:
+                timed_out = True
+                _end(child)
+        except sh.ErrorReturnCode:
+            pass
+        except BaseException:
+            _end(child)
+            raise
+        code = child.exit_code
+    finally:
+        nothing.close()
+        if sink is not None:
+            sink.close()
+    name = signals.Signals(-code).name if code < 0 else None
+    return Completed(
+        argv=(program, *arguments),
+        status=None if code < 0 else code,
+        signal=name,
+        stdout="".join(out),
+        stderr="".join(err),
+        timed_out=timed_out,
+    )
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    """What a child does first: ask the kernel to end it should envforge be killed, so that no engine works on unwatched."""
+    import ctypes  # noqa: PLC0415 - before the fork, since nothing may be loaded after it
+
+    try:
+        prctl = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return None
+    return lambda: prctl(_PR_SET_PDEATHSIG, int(signals.SIGKILL), 0, 0, 0)
+
+
+def _end(child: Any) -> None:
+    """End the child and its whole group: SIGTERM, after a grace SIGKILL to all that is left."""
+    import sh  # noqa: PLC0415 - loaded already by whoever has a child
+
+    for number in (signals.SIGTERM, signals.SIGKILL):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, number)
+        with suppress(sh.ErrorReturnCode, sh.TimeoutException):
+            child.wait(timeout=_GRACE)
+
+
+def replace(argv: Sequence[str], *, env: Mapping[str, str]) -> NoReturn:
+    """Become ``argv`` (an exec): its status and signals are then the caller's own.
+
+    Raises FileNotFoundError or PermissionError when it cannot be started.
+    """
+    os.execve(argv[0], list(argv), dict(env))  # noqa: S606 - an exec is what `run` promises

@@ -1,0 +1,250 @@
+"""What a person reads: the step that opens, through whom, and the step that heals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from report import samples
+
+from envforge.model.finding import Finding, Severity
+from envforge.model.machine import Ambient, Card, Interpreter, Machine
+from envforge.model.plan import Change
+from envforge.model.result import Result
+from envforge.model.views import (
+    DiffView,
+    EnvironmentEntry,
+    Fit,
+    GenerationRecord,
+    HistoryView,
+    ListView,
+    Maker,
+    ProfileEntry,
+    ProfilesView,
+    RemoveView,
+    ShowView,
+    StepRecord,
+    User,
+)
+from envforge.report.console import render
+
+
+def read(data: Any, *, width: int = 100, verbose: bool = False, findings: tuple[Finding, ...] = ()) -> str:
+    return render(Result(command="any", data=data, findings=findings), width=width, verbose=verbose)
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_plan_tells_who_opened_through_whom_and_who_heals() -> None:
+    text = flat(read(samples.plan()))
+    assert "opens hold-violated transformers" in text
+    assert "because xinference 2.7.0 requires transformers>=5" in text
+    assert "healed by step `pin`" in text
+    assert "heals hold-violated transformers, open since step `tool`" in text
+    assert "opened by step `tool`, healed by step `pin`" in text
+    assert "everything holds at the end; 1 finding opens on the way and is healed" in text
+    assert "symbol f in libf.so unknown until the step is done" in text
+    assert "download 55.0 MB · disk 180.0 MB of 25.0 GB free" in text
+    assert "runs code of old-1.0.tar.gz" in text
+
+
+def test_a_plan_that_ends_open_is_refused_and_says_what_to_do() -> None:
+    plan = samples.plan(healed=False)
+    text = flat(read(plan, findings=plan.findings))
+    assert "ends open since step `tool`" in text
+    assert "ends with 1 open finding: `create` refuses it" in text
+    assert "do: add `constrain: true` to the hold" in text
+    assert "healed by" not in text
+
+
+def test_many_additions_are_one_line_that_begins_with_what_was_asked_for() -> None:
+    text = flat(read(samples.plan()))
+    assert "13 added (24.0 MB): transformers 4.57.6, helper-0 1.0" in text
+    assert "… 5 more" in text
+    assert "helper-9" not in text
+    assert "helper-9" in read(samples.plan(), verbose=True)
+
+
+def test_a_cause_that_the_message_tells_is_not_told_twice() -> None:
+    said = replace(samples.OPENED, message="5.1.0 is out: `xinference` 2.7.0 requires `transformers>=5`")
+    plan = samples.plan()
+    step = replace(plan.steps[1], opens=(said,))
+    text = flat(read(replace(plan, steps=(plan.steps[0], step, plan.steps[2]))))
+    assert "because xinference" not in text
+
+
+def test_no_space_is_seen_at_once() -> None:
+    plan = replace(samples.plan(), free=1)
+    assert "of 1 B free" in read(plan)
+    assert "\x1b[1;31m1 B free" in render(Result(command="plan", data=plan), color=True)
+
+
+def test_a_build_tells_the_story_and_what_to_do_next() -> None:
+    text = flat(read(samples.build()))
+    assert "step `tool` opened hold-violated transformers" in text
+    assert "because xinference 2.7.0 requires transformers>=5" in text
+    assert "healed by step `pin`" in text
+    assert "ready: envforge run small serve" in text
+    assert "1 smoke check passed" in text
+
+
+def test_a_build_that_did_not_switch_says_so() -> None:
+    built = samples.build()
+    failed = replace(built.smoke[0], ok=False, ending="killed by SIGSEGV")
+    text = flat(read(replace(built, switched=False, smoke=(failed,))))
+    assert "not in use" in text
+    assert "ready" not in text
+    assert "killed by SIGSEGV" in text
+
+
+def test_a_build_that_is_refused_tells_the_plan() -> None:
+    plan = samples.plan(healed=False)
+    refused = replace(samples.build(), plan=plan, generation=0, prefix="", switched=False, steps=(), smoke=())
+    text = flat(read(refused, findings=plan.findings))
+    assert "opens hold-violated transformers" in text
+    assert "`create` refuses it" in text
+    assert "nothing was built" in text
+
+
+def test_two_findings_about_one_subject_are_healed_one_by_one() -> None:
+    first = replace(samples.OPENED, evidence={"guard": "hold transformers<5"})
+    second = replace(samples.OPENED, evidence={"guard": "keep transformers"})
+    plan = samples.plan()
+    steps = (plan.steps[0], replace(plan.steps[1], opens=(first, second)), replace(plan.steps[2], heals=(second,)))
+    text = flat(read(replace(plan, steps=steps)))
+    assert text.count("✓ healed by step `pin`") == 1
+    assert text.count("opens hold-violated") == 2
+
+
+@pytest.mark.parametrize("width", [1, 40, 57, 80, 200])
+@pytest.mark.parametrize("verbose", [False, True])
+def test_no_line_is_wider_than_the_terminal(width: int, *, verbose: bool) -> None:
+    for data in (samples.plan(), samples.build(), samples.plan(healed=False), machine()):
+        lines = read(data, width=width, verbose=verbose, findings=(samples.OPENED,)).splitlines()
+        assert max(len(line) for line in lines) <= max(width, 40)
+        assert all(line == line.rstrip() for line in lines)
+
+
+def test_colour_only_where_it_is_wanted() -> None:
+    result = Result(command="plan", data=samples.plan())
+    assert "\x1b" not in render(result)
+    assert "\x1b[" in render(result, color=True)
+
+
+def test_nothing_in_a_name_is_read_as_markup() -> None:
+    strange = Change(name="[red]x[/red]", before=None, after=samples.dist("[red]x[/red]", ":smile:"))
+    text = read(DiffView(before="e/1.1", after="e", changes=(strange,)), verbose=True)
+    assert "[red]x[/red]" in text
+    assert ":smile:" in text
+
+
+def test_findings_stand_worst_first_and_remarks_are_counted() -> None:
+    def finding(severity: Severity, subject: str) -> Finding:
+        return Finding(id="ambient-config", severity=severity, subject=subject, message="kept out")
+
+    found = (
+        finding(Severity.INFO, "a"), finding(Severity.WARNING, "b"), finding(Severity.ERROR, "c"),
+    )  # fmt: skip
+    view = RemoveView(environment="e", generations=(1,), bytes=0)
+    text = read(view, findings=found)
+    assert text.index("error ambient-config c") < text.index("warning ambient-config b")
+    assert "1 remark of severity info" in text
+    assert "info ambient-config a" in read(view, findings=found, verbose=True)
+
+
+def machine() -> Machine:
+    return Machine(
+        system="Linux",
+        architecture="x86_64",
+        glibc="2.36",
+        hostname="box",
+        gpus_status="found",
+        gpus=(Card(index=0, uuid="GPU-1", name="Tesla V100", compute_capability="7.0", memory=32 << 30),),
+        driver="550.54",
+        cuda="12.4",
+        disk_free=10**12,
+        pythons=(Interpreter(path="/usr/bin/python3.11", version="3.11.2", how="PATH"),),
+        ambient=(Ambient(tool="pip", source="/etc/pip.conf", settings=("index-url",)),),
+        user_site="/home/me/.local",
+    )
+
+
+def test_a_machine() -> None:
+    text = flat(read(machine()))
+    assert "0 Tesla V100 compute capability 7.0, 32.0 GiB" in text
+    assert "pip /etc/pip.conf: index-url" in text
+    assert "3.11.2 /usr/bin/python3.11 (PATH)" in text
+    bare = replace(machine(), gpus=(), gpus_status="absent", pythons=(), ambient=(), user_site=None, glibc=None)
+    assert "GPUs absent" in flat(read(bare))
+
+
+def test_profiles_with_cards_and_reasons() -> None:
+    fit = Fit(index=0, card="Tesla V100", compute_capability="7.0", fits=True)
+    other = Fit(index=1, card="RTX 3090", compute_capability="8.6", fits=False, reason="compute capability 8.6")
+    entries = (
+        ProfileEntry(name="one", source="/p/one.yaml", origin="shipped", summary="first", cards=(fit, other)),
+        ProfileEntry(name="two", source="/p/two.yaml", origin="user", problem="/p/two.yaml:1:1: no mapping"),
+        ProfileEntry(name="three", source="/p/3.yaml", origin="user", fits=False, reason="no GPU was found"),
+    )
+    text = flat(read(ProfilesView(profiles=entries, gpus_status="found")))
+    assert "fits GPU 0 Tesla V100" in text
+    assert "does not fit GPU 1 RTX 3090 (compute capability 8.6): compute capability 8.6" in text
+    assert "/p/two.yaml:1:1: no mapping" in text
+    assert "does not fit this machine: no GPU was found" in text
+
+
+def test_a_list_with_and_without_sizes() -> None:
+    entry = EnvironmentEntry(name="xin", generation=2, profile="xin", verdict="conforms")
+    assert "own" not in read(ListView(home="/h", environments=(entry,)))
+    sized = replace(entry, bytes=5_000_000, shared=2_000)
+    text = read(ListView(home="/h", environments=(sized, replace(entry, name="b", generation=None))))
+    assert "5.0 MB" in text
+    assert "2.0 kB" in text
+    assert "none" in text
+    assert "envforge create" in read(ListView(home="/h", environments=()))
+
+
+def test_show_names_the_users_and_what_is_outdated() -> None:
+    view = ShowView(
+        environment="xin",
+        prefix="/h/generations/xin/2",
+        generation=2,
+        verdict="conforms",
+        profile="xin",
+        built=Maker(by="me", made="2026-11-30T09:16:25Z", machine="box", driver=None, python="3.11.2", engine="uv"),
+        outdated=True,
+        outdated_why="yes, `/p/xin.yaml` changed: `envforge update xin`",
+        used_by=(User(pid=7, user="me", command="python serve.py"),),
+    )
+    text = flat(read(view))
+    assert "built 2026-11-30T09:16:25Z by me on box" in text
+    assert "`envforge update xin`" in text
+    assert "7 me python serve.py" in text
+
+
+def test_history_tells_the_story_of_every_generation() -> None:
+    steps = (
+        StepRecord(
+            name="tool", action="install", snapshot="e/1.1", changes=(samples.REPLACED,), opens=(samples.OPENED,)
+        ),
+        StepRecord(name="pin", action="pin", snapshot="e/1.2", heals=(("hold-violated", "transformers"),)),
+    )
+    record = GenerationRecord(number=1, current=True, built=True, verdict="conforms", steps=steps)
+    broken = GenerationRecord(number=2, current=False, built=False, verdict="failed at tool", reason="no disk")
+    text = flat(read(HistoryView(environment="e", generations=(record, broken))))
+    assert "e/1.1 tool install" in text
+    assert "because xinference 2.7.0 requires transformers>=5" in text
+    assert "heals hold-violated transformers, open since step `tool`" in text
+    assert "failed at tool" in text
+    assert "no disk" in text
+    assert "its folder is gone" in text
+
+
+def test_a_diff_shows_builds_of_one_version_apart() -> None:
+    before, after = samples.dist("torch", "2.7.1", index="torch"), samples.dist("torch", "2.7.1", index="pypi")
+    text = flat(read(DiffView(before="e/1.1", after="e", changes=(Change(name="torch", before=before, after=after),))))
+    assert "2.7.1 (torch) → 2.7.1 (pypi)" in text
+    assert "no difference" in read(DiffView(before="e/1.1", after="e", changes=()))

@@ -1,0 +1,289 @@
+"""Faults at the worst moment: whatever happens to a build, what was in use is as it was, and a rerun ends well."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kit.check import contract
+from kit.cli import PYTHON, Answer, Cli, finish
+from kit.index import Fault, Index, Server, serve
+from kit.wheels import Wheel
+
+_PATIENCE = 60.0
+
+
+def noise(size: int, seed: str = "") -> str:
+    """Text of ``size`` characters that hardly compresses, the same every time."""
+    blocks = (hashlib.sha512(f"{seed}{number}".encode()).hexdigest() for number in range(size // 128 + 1))
+    return "".join(blocks)[:size]
+
+
+SIX = Wheel(name="six", version="1.0.0")
+SEVEN = Wheel(name="six", version="2.0.0")
+BIG = Wheel(name="big", version="1.0.0", files={"big/data.txt": noise(200_000)})
+LAST = Wheel(name="last", version="1.0.0")
+OLD_STEPS = [{"name": "six", "install": ["six<2"]}]
+
+
+def write_profile(cli: Cli, server: Server, steps: list[Any], **more: Any) -> None:
+    profile = {
+        "schema": 1, "name": "demo", "python": PYTHON, "indexes": [{"name": "pypi", "url": server.url("pypi")}],
+        "steps": steps, **more,
+    }  # fmt: skip
+    (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+
+
+def digest(folder: Path) -> Mapping[str, str]:
+    """Every file of a folder with the hash of its bytes, byte code left out."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix != ".pyc"
+    }
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + _PATIENCE
+    while not true():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.002)
+
+
+def done(answer: Answer, exit_status: int = 0) -> Answer:
+    contract(answer)
+    assert answer.exit == exit_status, str(answer)
+    return answer
+
+
+def end(child: subprocess.Popen[str], number: signal.Signals) -> None:
+    """Send a signal to the command alone (not to its children), and see that it ends by it."""
+    child.send_signal(number)
+    answer = finish(child)
+    assert "Traceback" not in answer.stderr, answer.stderr
+    if number is signal.SIGKILL:
+        assert answer.exit == -signal.SIGKILL, str(answer)
+    else:
+        contract(answer)
+        assert answer.exit == 130, str(answer)
+
+
+@contextmanager
+def built(tmp_path: Path, *faults: Fault) -> Iterator[tuple[Cli, Server]]:
+    """An environment `demo` in use with six 1.0.0, on an index that also has the rest; it must come out unharmed."""
+    index = Index(artefacts=[SIX, SEVEN, BIG, LAST], faults=faults)
+    with serve({"pypi": index}) as server:
+        cli = Cli(root=tmp_path)
+        write_profile(cli, server, OLD_STEPS)
+        done(cli.run("create", "demo"))
+        yield cli, server
+
+
+def whole(cli: Cli, before: Mapping[str, str]) -> None:
+    """The environment in use is the first generation, byte for byte."""
+    assert cli.link().readlink().name == "1"
+    assert digest(cli.link().resolve()) == before
+    listed = done(cli.run("list"))
+    assert "demo" in listed.text
+
+
+def again(cli: Cli, server: Server) -> None:
+    """The rerun succeeds, and what it makes is complete."""
+    done(cli.run("create", "demo", "--replace"))
+    assert cli.installed() == {"six": "2.0.0", "big": "1.0.0", "last": "1.0.0"}
+    assert (cli.site() / "big/data.txt").read_text() == BIG.files["big/data.txt"]
+    assert cli.link().readlink().name != "1"
+    server.forget()
+    done(cli.run("plan", "demo"))
+
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
+NEW_STEPS = [
+    {"name": "six", "install": ["six>=2"]},
+    {"name": "big", "install": ["big"]},
+    {"name": "last", "install": ["last"]},
+]
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_signal_during_a_download(tmp_path: Path, number: signal.Signals) -> None:
+    with built(tmp_path, Fault(file="big-*.whl", rate=20_000, times=1)) as (cli, server):
+        before = digest(cli.link().resolve())
+        write_profile(cli, server, NEW_STEPS)
+        child = cli.start("create", "demo", "--replace")
+        server.wait_for("file", "big-*.whl")
+        end(child, number)
+        whole(cli, before)
+        again(cli, server)
+
+
+def holding(mark: Path, hold: Path) -> str:
+    """Python that says where it is by a file, and then sleeps as long as another file exists."""
+    return f"import os, time; open({str(mark)!r}, 'w').close()\nwhile os.path.exists({str(hold)!r}): time.sleep(0.02)\n"
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize("where", ["step", "smoke"])
+def test_a_signal_while_a_child_runs(tmp_path: Path, number: signal.Signals, where: str) -> None:
+    mark, hold = tmp_path / "mark", tmp_path / "hold"
+    hold.touch()
+    code = holding(mark, hold)
+    with built(tmp_path) as (cli, server):
+        before = digest(cli.link().resolve())
+        if where == "smoke":
+            write_profile(cli, server, NEW_STEPS, smoke=[{"python": code}])
+        else:
+            steps = [*NEW_STEPS[:1], {"name": "wait", "run": ["python", "-c", code]}, *NEW_STEPS[1:]]
+            write_profile(cli, server, steps)
+        child = cli.start("create", "demo", "--replace")
+        wait_until(mark.exists, "the child of the build")
+        end(child, number)
+        hold.unlink()
+        whole(cli, before)
+        again(cli, server)
+
+
+def journal(cli: Cli, generation: int) -> str:
+    found = (cli.home / "records/demo" / str(generation)).glob("journal*")
+    return "".join(path.read_text(errors="replace") for path in found)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize("event", ["started", "step-started", "step-finished", "smoke", "finished"])
+def test_a_signal_right_after_an_event_of_the_journal(tmp_path: Path, event: str, number: signal.Signals) -> None:
+    with built(tmp_path) as (cli, server):
+        before = digest(cli.link().resolve())
+        write_profile(cli, server, NEW_STEPS, smoke=[{"import": ["six"]}])
+        child = cli.start("create", "demo", "--replace")
+        wait_until(lambda: f'"{event}"' in journal(cli, 2) or child.poll() is not None, event)
+        child.send_signal(number)
+        answer = finish(child)
+        assert "Traceback" not in answer.stderr, answer.stderr
+        # Which of two it is depends on the moment; something between them it never is.
+        if cli.link().readlink().name == "1":
+            assert answer.exit in (130, -signal.SIGKILL), str(answer)
+            whole(cli, before)
+        else:
+            assert cli.installed() == {"six": "2.0.0", "big": "1.0.0", "last": "1.0.0"}
+        again(cli, server)
+
+
+def test_an_interrupted_first_create_goes_on_after_the_finished_step(tmp_path: Path) -> None:
+    mark, hold = tmp_path / "mark", tmp_path / "hold"
+    hold.touch()
+    with serve({"pypi": Index(artefacts=[SEVEN, BIG, LAST])}) as server:
+        cli = Cli(root=tmp_path)
+        wait = {"name": "wait", "run": ["python", "-c", holding(mark, hold)]}
+        write_profile(cli, server, [*NEW_STEPS[:2], wait, NEW_STEPS[2]])
+        child = cli.start("create", "demo")
+        wait_until(mark.exists, "the third step")
+        end(child, signal.SIGKILL)
+        assert not cli.link().exists()
+        hold.unlink()
+        answer = done(cli.run("create", "demo"))
+        assert answer.data["continued"] == "big" or answer.data["continued"] is None
+        assert cli.installed() == {"six": "2.0.0", "big": "1.0.0", "last": "1.0.0"}
+
+
+def test_two_creates_of_one_name(tmp_path: Path) -> None:
+    mark, hold = tmp_path / "mark", tmp_path / "hold"
+    hold.touch()
+    with serve({"pypi": Index(artefacts=[SIX])}) as server:
+        cli = Cli(root=tmp_path)
+        write_profile(cli, server, [*OLD_STEPS, {"name": "wait", "run": ["python", "-c", holding(mark, hold)]}])
+        first = cli.start("create", "demo")
+        wait_until(mark.exists, "the first create")
+        second = cli.run("create", "demo")
+        contract(second)
+        assert second.exit == 1, str(second)
+        assert second.document["error"]["code"] == "locked"
+        assert str(first.pid) in second.text
+        hold.unlink()
+        done(finish(first))
+        assert cli.installed() == {"six": "1.0.0"}
+
+
+@contextmanager
+def mounted(folder: Path, options: str) -> Iterator[Path]:
+    """A tmpfs of its own; the test is skipped where none can be mounted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    try:
+        mount = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        pytest.skip(f"no mount: {error}")
+    if mount.returncode:
+        pytest.skip(f"a tmpfs cannot be mounted: {mount.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_disk_that_fills(tmp_path: Path) -> None:
+    huge = Wheel(name="huge", version="1.0.0", files={"huge/data.txt": noise(12_000_000)})
+    with mounted(tmp_path / "forge", "size=10m"), serve({"pypi": Index(artefacts=[SIX, huge], sizes=False)}) as server:
+        cli = Cli(root=tmp_path)
+        write_profile(cli, server, OLD_STEPS)
+        done(cli.run("create", "demo"))
+        before = digest(cli.link().resolve())
+        write_profile(cli, server, [*OLD_STEPS, {"name": "huge", "install": ["huge"]}])
+        answer = cli.run("create", "demo", "--replace")
+        contract(answer)
+        assert answer.exit in (1, 4), str(answer)
+        assert "space" in answer.text.lower(), str(answer)
+        whole(cli, before)
+        write_profile(cli, server, OLD_STEPS)
+        done(cli.run("create", "demo", "--replace"))
+
+
+def test_a_read_only_home(tmp_path: Path) -> None:
+    with serve({"pypi": Index(artefacts=[SIX])}) as server:
+        if os.geteuid() == 0:
+            with mounted(tmp_path / "forge", "ro,size=1m"):
+                refused(Cli(root=tmp_path), server)
+        else:
+            (tmp_path / "forge").mkdir(mode=0o500)
+            refused(Cli(root=tmp_path), server)
+
+
+def test_a_home_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "forge").write_text("")
+    with serve({"pypi": Index(artefacts=[SIX])}) as server:
+        refused(Cli(root=tmp_path), server)
+
+
+def refused(cli: Cli, server: Server) -> None:
+    write_profile(cli, server, OLD_STEPS)
+    answer = done(cli.run("create", "demo"), 1)
+    assert answer.document["error"]["code"] == "home-not-writable"
+    assert str(cli.home) in answer.text
+
+
+def test_a_run_step_that_writes_into_a_linked_file(tmp_path: Path) -> None:
+    poison = "import six; open(six.__file__, 'a').write('evil = 1\\n')"
+    with serve({"pypi": Index(artefacts=[SIX])}) as server:
+        cli = Cli(root=tmp_path)
+        write_profile(cli, server, OLD_STEPS)
+        done(cli.run("create", "demo", "--name", "neighbour"))
+        if (cli.site("neighbour") / "six/__init__.py").stat().st_nlink == 1:
+            pytest.skip("files are no hard links on this file system: nothing is shared")
+        write_profile(cli, server, [*OLD_STEPS, {"name": "poison", "run": ["python", "-c", poison]}])
+        answer = cli.run("create", "demo")
+        contract(answer)
+        assert answer.exit in (1, 4), str(answer)
+        assert not cli.link().exists()
+        for said in ("poison", "six/__init__.py", "neighbour"):
+            assert said in answer.text, str(answer)
+        write_profile(cli, server, OLD_STEPS)
+        done(cli.run("create", "demo", "--name", "clean"))
+        assert "evil" not in (cli.site("clean") / "six/__init__.py").read_text()
