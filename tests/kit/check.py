@@ -69,7 +69,7 @@ def expected(run: Mapping[str, Any], answer: Answer, cli: Cli, server: Server) -
     _afterwards(run, answer, cli)
     for what, count in run.get("requests", {}).items():
         kind, pattern, index = (*what.split(), "*")[:3]
-        found = [request.path for request in server.requests(kind, pattern, index)]
+        found = [request.path for request in server.requests(kind, pattern, index) if request.method == "GET"]
         assert bool(found) if count == "some" else len(found) == count, f"{what}: {found}"
 
 

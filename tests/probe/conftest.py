@@ -48,9 +48,21 @@ def install(clean: dict[str, str]) -> Install:
         for wheel in wheels:
             path = wheelhouse / wheel.filename
             path.write_bytes(wheel.bytes())
-            uv = [UV, "pip", "install", "-q", "--no-deps", "-p", python, path]
-            with_pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", path]
-            subprocess.run(with_pip if pip else uv, check=True, env=clean)
+            argv: list[str | Path] = [UV, "pip", "install", "-q", "--no-deps", "-p", python, path]
+            if pip:
+                argv = [
+                    sys.executable,
+                    "-m",
+                    "pip",
+                    "--python",
+                    python,
+                    "install",
+                    "-q",
+                    "--no-deps",
+                    "--no-index",
+                    path,
+                ]
+            subprocess.run(argv, check=True, env=clean)
 
     return run
 

@@ -93,7 +93,7 @@ def test_an_unknown_name(cwd: Path, config: Path) -> None:
     assert caught.value.hint == "there are: quickstart, xin, xinv100"
 
 
-@pytest.mark.parametrize("name", ["", "..", "a b", "x" * 5000, "a\0b"])
+@pytest.mark.parametrize("name", ["", "..", "a b", "x" * 5000, "a\0b", "~nobody-here/x.yaml"])
 def test_names_that_cannot_be(name: str, cwd: Path, config: Path) -> None:
     with pytest.raises(UsageError):
         lookup.find(name, cwd=cwd, config=config)

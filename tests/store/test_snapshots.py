@@ -63,7 +63,10 @@ def a_snapshot(**changes: object) -> Snapshot:
         driver=None,
         python="3.10.13",
         engine="uv 0.13.9",
-        state={"numpy": Distribution(name="numpy", version="2.2.6", requires=("a>1", "b")), "a": Distribution(name="a", version="1")},
+        state={
+            "numpy": Distribution(name="numpy", version="2.2.6", requires=("a>1", "b")),
+            "a": Distribution(name="a", version="1"),
+        },
         files=(
             FileRow(path="lib/b", size=1, mtime=2, inode=3, owners=("numpy",)),
             FileRow(path="lib/a", size=1, mtime=2, inode=3, sha256="00", link="b"),

@@ -132,7 +132,7 @@ def _save(error: BaseException) -> str:
 
 def _tell(error: EnvforgeError, words: Words) -> int:
     """Say it on stderr and, where JSON is wanted, on stdout; returns the exit status."""
-    from .session import fancy, say  # noqa: PLC0415 - the version need not pay for typer
+    from .session import fancy, say  # noqa: PLC0415 - as above
 
     head, hint = ("\x1b[1;31merror:\x1b[0m", "\x1b[36mhint:\x1b[0m") if fancy(sys.stderr) else ("error:", "hint:")
     lines = [f"{head} {error.message}"]

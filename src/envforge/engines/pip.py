@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from envforge.model.errors import EnvforgeError
@@ -17,8 +17,9 @@ from .router import HOST, Router
 class Pip:
     """The pip of the environment itself. ``cache``: its cache folder."""
 
-    def __init__(self, *, cache: Path, router: Router, proxies: Proxies) -> None:
+    def __init__(self, *, cache: Path, router: Router, proxies: Proxies, allow: Collection[str] = ()) -> None:
         self._router = router
+        self._allow = allow
         self._env = {
             "PIP_CACHE_DIR": str(cache),
             "PIP_NO_INPUT": "1",
@@ -51,4 +52,4 @@ class Pip:
             str(python), "-m", "pip", "install", "--no-deps", "--no-compile", "--require-hashes", "--only-binary", ":all:",
             "--progress-bar", "off", "--index-url", index, "--trusted-host", HOST, "--requirement", str(requirements),
         ]  # fmt: skip
-        return process.run(argv, env=environ.hermetic(self._env), log=log, on_start=watch)
+        return process.run(argv, env=environ.hermetic(self._env, self._allow), log=log, on_start=watch)

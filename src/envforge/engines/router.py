@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from urllib.parse import quote, unquote
 
 from packaging.utils import canonicalize_name
@@ -78,7 +78,7 @@ class Router:
         self._disguised: frozenset[str] = frozenset()
         self.asked = Asked()
 
-    def __enter__(self) -> Router:
+    def __enter__(self) -> Self:
         self._server.start()
         return self
 
@@ -236,8 +236,10 @@ class Router:
                     return self._file(key, identity, file, request)
         except (EnvforgeError, OSError) as error:
             # A full or unwritable cache, or a file that no source gives: the engine stops, the user hears why.
-            self.asked.failures.append(Failure(kind="failed", index="", name=request.path, reason=str(error)))
-            return Response(status=_FAILED, body=str(error).encode())
+            cause = getattr(error, "cause", None)
+            reason = f"{error}: {cause}" if cause else str(error)
+            self.asked.failures.append(Failure(kind="failed", index="", name=request.path, reason=reason))
+            return Response(status=_FAILED, body=reason.encode())
         return Response(status=404)
 
     def _simple(self, key: str, name: str, request: Request) -> Response:
@@ -261,40 +263,17 @@ class Router:
     def _body(self, key: str, name: str, listing: Listing) -> tuple[str, bytes]:
         kept = self._bodies.get((key, name))
         if kept is None:
-            entries = []
-            for row in self._rows(key, name, listing):
-                entry = {
-                    "filename": row.file,
-                    "url": f"http://{HOST}/{key}/files/{_identity(row)}/{quote(row.file)}",
-                    "hashes": {"sha256": row.sha256} if row.sha256 else {},
-                    "yanked": row.yanked,
-                }
-                if row.file.endswith(".whl"):
-                    entry["core-metadata"] = True
-                for field_name, value in (
-                    ("requires-python", row.requires_python), ("size", row.size), ("upload-time", row.uploaded),
-                ):  # fmt: skip
-                    if value is not None:
-                        entry[field_name] = value
-                entries.append(entry)
+            entries = [_row_entry(key, row) for row in self._rows(key, name, listing)]
             kept = _rendered(entries, name)
             self._bodies[(key, name)] = kept
         return kept
 
     def _file(self, key: str, identity: str, file: str, request: Request) -> Response:
-        wants_metadata = file.endswith(".metadata")
         artefact = self._known(key, identity, file.removesuffix(".metadata"))
         if artefact is None:
             return Response(status=404)
-        if wants_metadata:
-            try:
-                data = self.metadata(artefact)
-            except EnvforgeError as error:
-                failure = Failure(
-                    kind="unreachable", index=artefact.index or key, name=artefact.name, reason=error.message
-                )
-                self.asked.failures.append(failure)
-                return Response(status=_FAILED, body=error.message.encode())
+        if file.endswith(".metadata"):
+            data = self.metadata(artefact)
             self.asked.metadata.add(artefact.id)
             return Response(body=data, headers={"Content-Type": "text/plain", **_FOREVER})
         if artefact.built is not None:
@@ -304,23 +283,18 @@ class Router:
             return _whole_file(kept, artefact)
         if self._offline:
             reason = f"`{artefact.file}` is not in the cache, and the network may not be asked"
-            self.asked.failures.append(
-                Failure(kind="not-cached", index=artefact.index or key, name=artefact.name, reason=reason)
-            )
-            return Response(status=_FAILED, body=reason.encode())
-        origin = self.routes.origins[key]
+            return self._fail("not-cached", artefact, reason)
+        return self._remote_file(key, artefact, request)
+
+    def _remote_file(self, key: str, artefact: Artefact, request: Request) -> Response:
+        """The engine is sent to the file's own host, unless credentials, mirrors or plain http need the router between."""
         only = artefact.sources[0] if len(artefact.sources) == 1 else None
-        if only is not None and only.startswith("https:") and credentials(origin, only) is None:
+        if only is not None and only.startswith("https:") and credentials(self.routes.origins[key], only) is None:
             return Response(status=302, headers={"Location": only, "Cache-Control": "no-cache"})
         passed = {name: value for name, value in request.headers.items() if name == "range"}
         response = self._sources.stream(artefact, {"Accept-Encoding": "identity", **passed})
         if response is None:
-            self.asked.failures.append(
-                Failure(
-                    kind="unreachable", index=origin.name, name=artefact.name, reason=f"no source has `{artefact.file}`"
-                )
-            )
-            return Response(status=404)
+            return self._fail("missing", artefact, f"it lists `{artefact.file}` but does not serve it")
         length = response.headers.get("content-length")
         headers = {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes", **_FOREVER}
         if "content-range" in response.headers:
@@ -332,13 +306,18 @@ class Router:
             length=int(length) if length and length.isdigit() else None,
         )
 
+    def _fail(self, kind: str, artefact: Artefact, reason: str) -> Response:
+        index = artefact.index or artefact.origin
+        self.asked.failures.append(Failure(kind=kind, index=index, name=artefact.name, reason=reason))
+        return Response(status=_FAILED, body=reason.encode())
+
     def _known(self, key: str, identity: str, file: str) -> Artefact | None:
         if (key, identity) in self._files:
             return self._files[(key, identity)]
         if key == BUILT:
             own = self.built.by_hash(identity)
             return self.own(own) if own else None
-        name = canonicalize_name(file.split("-")[0] if file.endswith(".whl") else file.rpartition("-")[0])
+        name = canonicalize_name(file.split("-", maxsplit=1)[0] if file.endswith(".whl") else file.rpartition("-")[0])
         if key in self.routes.origins:
             listing = self._sources.listing(key, name)
             for row in (*self._rows(key, name, listing), *listing.rows):
@@ -411,6 +390,18 @@ def file_url(artefact: Artefact) -> str:
 
 def _identity(row: Row) -> str:
     return row.sha256 or "url-" + hashlib.sha256(row.url.encode()).hexdigest()
+
+
+def _row_entry(key: str, row: Row) -> dict[str, object]:
+    stated = {"requires-python": row.requires_python, "size": row.size, "upload-time": row.uploaded}
+    return {
+        "filename": row.file,
+        "url": f"http://{HOST}/{key}/files/{_identity(row)}/{quote(row.file)}",
+        "hashes": {"sha256": row.sha256} if row.sha256 else {},
+        "yanked": row.yanked,
+        **({"core-metadata": True} if row.file.endswith(".whl") else {}),
+        **{field: value for field, value in stated.items() if value is not None},
+    }
 
 
 def _disguise(row: Row, name: str) -> Row:

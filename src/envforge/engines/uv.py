@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class Move:
 
 def binary() -> str:
     """The uv that came with envforge. Raises EnvforgeError where it is missing."""
-    from uv import find_uv_bin  # noqa: PLC0415 - looks at the disk, only for who needs uv
+    from uv import find_uv_bin
 
     try:
         return str(find_uv_bin())
@@ -85,14 +85,15 @@ def default_index() -> str:
 class Uv:
     """One uv for one router. ``cache``: its cache folder, on the file system of the environments."""
 
-    def __init__(self, *, cache: Path, router: Router, proxies: Proxies, link_mode: str) -> None:
+    def __init__(
+        self, *, cache: Path, router: Router, proxies: Proxies, link_mode: str, allow: Collection[str] = ()
+    ) -> None:
         self._binary = binary()
         self._router = router
         self._link_mode = "copy" if link_mode == "copy" else "clone"  # clone falls back to hard links by itself
-        self._cache = cache
+        self._allow = allow
         self._env = {
             "UV_CACHE_DIR": str(cache),
-            "UV_NO_CONFIG": "1",
             "UV_PYTHON_DOWNLOADS": "never",
             "UV_NO_PROGRESS": "1",
             "UV_HTTP_TIMEOUT": "120",
@@ -225,7 +226,11 @@ class Uv:
     ) -> Completed:
         extra = {**(environment or {}), **self._env, "UV_LINK_MODE": self._link_mode}
         return process.run(
-            [self._binary, *arguments], env=environ.hermetic(extra), timeout=timeout, log=log, on_start=watch
+            [self._binary, *arguments],
+            env=environ.hermetic(extra, self._allow),
+            timeout=timeout,
+            log=log,
+            on_start=watch,
         )
 
     def _failure(self, completed: Completed, asked: Asked, step: str) -> EnvforgeError:

@@ -64,7 +64,13 @@ def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
             routes=ways, folder=cache / "index", client=client, built=built, tags=facts.tags, offline=settings.offline
         )
         with router:
-            uv = Uv(cache=cache / "uv", router=router, proxies=host, link_mode=settings.link_mode)
+            uv = Uv(
+                cache=cache / "uv",
+                router=router,
+                proxies=host,
+                link_mode=settings.link_mode,
+                allow=settings.allow_ambient,
+            )
             yield Bench(
                 routes=ways, router=router, uv=uv, built=built, client=client, proxies=host, facts=facts, python=python,
                 scratch=scratch, cache=cache,

@@ -82,7 +82,7 @@ def build(
     started = clock.monotonic()
     facts, python = target(profile)
     if python is None:
-        from envforge.probe import pythons  # noqa: PLC0415 - to raise its own error, which says what was looked at
+        from envforge.probe import pythons
 
         pythons.find(profile.python)
         raise EnvforgeError("python-not-found", f"Python {profile.python} is not on this machine")
@@ -130,7 +130,7 @@ class _Interrupted:
 class _Maker:
     """Carries one build through, and leaves the records right however it ends."""
 
-    def __init__(  # noqa: PLR0913 - one build's parts
+    def __init__(
         self,
         shop: Shop,
         work: Bench,
@@ -185,7 +185,7 @@ class _Maker:
             home.switch(self._name, generation)
             executor.journal.append("switched")
         else:
-            executor.journal.append("failed", findings=[f"{finding.id} {finding.subject}" for finding in findings])
+            executor.journal.append("failed", findings=[f"{each.id} {each.subject}" for each in findings if each.severity is Severity.ERROR])
         return Result(
             command=command,
             data=self._result(executor, generation, continued, checks, started, switched=switched),
@@ -318,7 +318,7 @@ class _Maker:
             )  # fmt: skip
         return failure
 
-    def _result(  # noqa: PLR0913
+    def _result(
         self,
         executor: Executor,
         generation: int,

@@ -33,7 +33,7 @@ from .shop import Shop
 from .timeline import Timeline
 
 
-class Stopped(Exception):  # noqa: N818 - a verdict, not an error
+class Stopped(Exception):
     """A guard opened that the plan did not foresee. ``findings`` are what stands open."""
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:
@@ -56,7 +56,9 @@ class Executor:
         self.prefix = shop.home.prefix(name, generation)
         self.journal = Journal(shop.home.journal(name, generation))
         self.logs = shop.home.record(name, generation) / "logs"
-        self._pip = Pip(cache=work.cache / "pip", router=work.router, proxies=work.proxies)
+        self._pip = Pip(
+            cache=work.cache / "pip", router=work.router, proxies=work.proxies, allow=shop.settings.allow_ambient
+        )
         self.rows: tuple[FileRow, ...] = ()
         self.state: State = {}
         self.bytes = 0
@@ -67,7 +69,7 @@ class Executor:
 
     def begin(self, base: Sequence[Artefact]) -> None:
         """An empty environment with what its Python brings. Raises EnvforgeError."""
-        assert self._work.python is not None  # noqa: S101 - create has found it
+        assert self._work.python is not None
         self.prefix.parent.mkdir(parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
         self._work.uv.venv(self.prefix, self._work.python)
@@ -131,7 +133,7 @@ class Executor:
         )
         self.journal.append("step-finished", **_journalled(position, done))
         self._shop.tell(done)
-        foreseen = {(finding.id, finding.subject) for finding in predicted.opens}
+        foreseen = {finding.key for finding in predicted.opens}
         surprises = [finding for finding in opens if finding.severity is Severity.ERROR and finding.key not in foreseen]
         if surprises and not replan:
             raise Stopped(self.timeline.findings)
@@ -379,7 +381,7 @@ def _journalled(position: int, done: StepDone) -> dict[str, Any]:
     }
 
 
-class _watched:  # noqa: N801 - a context manager, used like a function
+class _watched:
     """Tell, twice a second, how many bytes the engine's process has written so far (unpacked, so more than it fetches)."""
 
     def __init__(self, shop: Shop, what: str, to_fetch: int) -> None:

@@ -24,8 +24,8 @@ from envforge.model.plan import Change, StepPlan
 from envforge.model.profile import Action, Hold, Keep, Profile, Step
 from envforge.model.state import Distribution, Origin, State
 from envforge.rules.because import explain
-from envforge.rules.diff import changes as differences
 from envforge.rules.context import Moment, matches, requested_by
+from envforge.rules.diff import changes as differences
 from envforge.system import clock
 
 from . import direct
@@ -40,7 +40,7 @@ class Planner:
     ``metadata`` its METADATA, ``timeline`` what came before.
     """
 
-    def __init__(  # noqa: PLR0913 - what a prediction depends on
+    def __init__(
         self,
         bench: Bench,
         profile: Profile,
@@ -216,7 +216,7 @@ class Planner:
 
     def _held(self, step: Step) -> dict[str, str]:
         """Canonical name -> requirement line, for the holds that the resolver is given."""
-        held = {}
+        held: dict[str, str] = {}
         for guard in self._profile.guards:
             if isinstance(guard, Hold) and guard.constrain:
                 requirement = Requirement(guard.requirement)

@@ -77,11 +77,11 @@ def find(program: str, search: str, profile: Profile) -> str:
     """The path of ``program``; raises NotFoundError or NotExecutableError."""
     found = shutil.which(program, path=search)
     if found is not None:
-        return found if os.path.isabs(found) else str(Path.cwd() / found)  # noqa: PTH117 - text in, text out
+        return str(Path(found).absolute())
     places = [program] if "/" in program else [f"{folder}/{program}" for folder in search.split(os.pathsep) if folder]
     for place in places:
-        if os.path.exists(place):  # noqa: PTH110 - as above
-            kind = "a folder" if os.path.isdir(place) else "not executable"  # noqa: PTH112 - as above
+        if Path(place).exists():
+            kind = "a folder" if Path(place).is_dir() else "not executable"
             raise NotExecutableError("not-executable", f"`{place}` is {kind}")
     names = ", ".join(f"`{name}`" for name in profile.commands)
     raise NotFoundError(
@@ -104,7 +104,7 @@ def _refused(program: str, error: OSError) -> EnvforgeError:
 
 def _interpreter(program: str) -> str:
     with suppress(OSError):
-        with open(program, "rb") as stream:  # noqa: PTH123 - text in
+        with Path(program).open("rb") as stream:
             line = stream.readline(512)
         if line.startswith(b"#!"):
             return f" `{line[2:].decode(errors='replace').strip()}`"

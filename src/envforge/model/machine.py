@@ -21,27 +21,11 @@ class Card:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
-    """A Python. ``version`` is full (3.10.13); ``how``: where it was found (PATH, pyenv, conda, uv, ENVFORGE_PYTHON)."""
+    """A Python. ``version`` is full (3.10.13); ``how``: found by what (PATH, pyenv, conda, uv, ENVFORGE_PYTHON, envforge)."""
 
     path: str
     version: str
     how: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InterpreterFacts:
-    """What a build must know of a Python. ``markers``: its whole PEP 508 environment; ``tags``: wheel tags that it
-    takes, best first (``cp310-cp310-manylinux_2_36_x86_64``); ``target``: short name for what is compiled for it
-    (``cp310-linux_x86_64``); ``platform``: as uv names it (``x86_64-manylinux_2_36``); ``pip_wheel``: path of the pip that its ensurepip bundles.
-    """
-
-    path: str | None
-    version: str
-    markers: Mapping[str, str]
-    tags: tuple[str, ...]
-    target: str
-    platform: str
-    pip_wheel: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +58,43 @@ class Machine:
     pythons: tuple[Interpreter, ...] = ()
     ambient: tuple[Ambient, ...] = ()
     user_site: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterpreterFacts:
+    """What one Python is. ``markers``: its PEP 508 environment; ``tags``: the wheel tags it takes, best first.
+
+    ``path`` is None where this host has no such Python and its facts are assumed. ``version`` is full; ``abi`` as in
+    wheel names (``cp310``, ``cp313t``); ``free_threaded``: built without the GIL; ``pip_wheel``: path of the pip that
+    its ensurepip carries, None if it has none.
+    """
+
+    path: str | None
+    version: str
+    implementation: str
+    abi: str
+    free_threaded: bool
+    architecture: str
+    glibc: str | None
+    markers: Mapping[str, str]
+    tags: tuple[str, ...]
+    pip_wheel: str | None = None
+
+    @property
+    def target(self) -> str:
+        """What code compiled for it runs on (``cp310-linux_x86_64``)."""
+        return f"{self.abi}-linux_{self.architecture}"
+
+    @property
+    def platform(self) -> str:
+        """The host as uv names it (``x86_64-manylinux_2_36``)."""
+        return f"{self.architecture}-manylinux_{(self.glibc or '2.17').replace('.', '_')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A running process; ``user``: a name, or the number where it has none."""
+
+    pid: int
+    user: str
+    argv: tuple[str, ...]

@@ -119,7 +119,7 @@ def _chosen(infos: list[Info], debris: list[Debris]) -> Iterator[Info]:
 
 
 def _rank(info: Info) -> tuple[bool, object]:
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - needed where an environment is broken only
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - needed only where an environment is broken
 
     try:
         return (not info.missing, Version(info.version))

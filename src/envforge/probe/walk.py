@@ -78,20 +78,14 @@ def walk(root: str, claims: Claims) -> Tree:
     while folders:
         folder = folders.pop()
         with _listing(tree, folder) as (descriptor, listing):
-            _read(tree, claims, folder, folders, descriptor, listing)
+            folders += _read(tree, claims, folder, descriptor, listing)
     return tree
 
 
-def _read(
-    tree: Tree,
-    claims: Claims,
-    folder: str,
-    folders: list[str],
-    descriptor: int,
-    listing: Iterable[os.DirEntry[str]],
-) -> None:
-    """Add the files of one folder to the tree and its folders to ``folders``: the loop that every file passes."""
+def _read(tree: Tree, claims: Claims, folder: str, descriptor: int, listing: Iterable[os.DirEntry[str]]) -> list[str]:
+    """Add the files of one folder to the tree and return its folders: the loop that every file passes."""
     rows, single = tree.rows, claims.single
+    folders = []
     cached = folder.endswith("__pycache__/")
     for item in listing:
         path = folder + item.name
@@ -117,6 +111,7 @@ def _read(
         rows[path] = FileRow(
             path=path, size=facts.st_size, mtime=facts.st_mtime_ns, inode=facts.st_ino, owners=owners, link=link
         )
+    return folders
 
 
 @contextmanager

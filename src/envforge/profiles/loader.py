@@ -105,7 +105,7 @@ def _extended(reference: str, folder: Path, places: Places) -> Path:
     if "://" in reference:
         raise UsageError("unknown-profile", f"`{reference}` is a URL; a profile extends a name or a path")
     if "/" in reference or reference.endswith((".yaml", ".yml")):
-        return folder / Path(reference).expanduser()
+        return folder / lookup.expanded(reference)
     path = lookup.by_name("profiles", reference, cwd=places.cwd, config=places.config)
     if path is None:
         raise lookup.unknown("profile", reference, cwd=places.cwd, config=places.config)

@@ -44,7 +44,7 @@ def find(reference: str, *, cwd: Path | None = None, config: Path | None = None)
     """
     cwd = cwd or _working_folder()
     if _is_path(reference):
-        path = cwd / Path(reference).expanduser()
+        path = cwd / expanded(reference)
         if not exists(path):
             raise UsageError("unknown-profile", f"there is no profile at `{path}`")
         return path
@@ -101,6 +101,14 @@ def unknown(word: str, name: str, *, cwd: Path | None = None, config: Path | Non
         cause=f"looked in {', '.join(f'`{folder}`' for folder in places)}",
         hint=f"there are: {', '.join(sorted(set(known)))}" if known else None,
     )
+
+
+def expanded(text: str) -> Path:
+    """A path with ``~`` replaced; one of a user whom this host does not know is taken literally."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
 
 
 def _is_path(reference: str) -> bool:

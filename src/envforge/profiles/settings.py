@@ -52,7 +52,7 @@ def _take_file(config: Path | None, values: dict[str, Any], sources: dict[str, s
         if config is not None:
             raise UsageError("config-not-found", f"there is no configuration at `{config}`")
         return
-    from envforge.profiles import tree  # noqa: PLC0415 - PyYAML, only where there is a file
+    from envforge.profiles import tree  # noqa: PLC0415 - PyYAML, only where there is YAML to read
 
     try:
         root = tree.read(path)
@@ -67,7 +67,7 @@ def _take_file(config: Path | None, values: dict[str, Any], sources: dict[str, s
         return
     for name, entry in root.mapping().items():
         value = entry.plain()
-        values[name] = path.absolute().parent / Path(value).expanduser() if name in _PATHS else value
+        values[name] = path.absolute().parent / lookup.expanded(value) if name in _PATHS else value
         sources[name] = f"{path}:{root.keys[name][0]}"
 
 
@@ -91,7 +91,7 @@ def _variable(name: str, variable: str, text: str) -> tuple[Any, list[Mistake]]:
     label = f"${variable}"
     if name in _TEXTS:
         return text.strip(), _text_mistakes(name, label, text.strip())
-    from envforge.profiles import tree  # noqa: PLC0415 - PyYAML, only where there is a variable that holds YAML
+    from envforge.profiles import tree  # noqa: PLC0415 - PyYAML, only where there is YAML to read
 
     try:
         root = tree.parse(text.encode(errors="surrogateescape"), label, mapping=False)
@@ -107,7 +107,7 @@ def _variable(name: str, variable: str, text: str) -> tuple[Any, list[Mistake]]:
 
 def _mistakes(root: Tree) -> list[Mistake]:
     from envforge.profiles.mistakes import of_form  # noqa: PLC0415 - pydantic, only where there is something to check
-    from envforge.profiles.settings_form import SettingsForm  # noqa: PLC0415
+    from envforge.profiles.settings_form import SettingsForm  # noqa: PLC0415 - as above
 
     return of_form(SettingsForm, root)
 
@@ -148,7 +148,7 @@ def _settings(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings
 
 
 def _path(value: object) -> Path:
-    return Path(str(value)).expanduser().absolute()
+    return lookup.expanded(str(value)).absolute()
 
 
 def _default_home() -> Path:

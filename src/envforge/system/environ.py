@@ -6,7 +6,7 @@ import getpass
 import os
 import platform
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 # What an engine needs from the host: where certificates lie, where temporary files go, what language
 # messages come in. Everything else (PIP_*, UV_*, PYTHON*, CONDA_*, LD_*) stays outside.
@@ -24,15 +24,22 @@ def variables() -> Mapping[str, str]:
     return os.environ
 
 
-def hermetic(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def hermetic(extra: Mapping[str, str] | None = None, allow: Collection[str] = ()) -> dict[str, str]:
     """An environment for an engine's process: certificates pass, the host's pip, uv and Python settings do not.
 
-    Proxies are not passed either: `system.http` reads them once, and the caller adds what fits the child.
+    ``allow``: tools (``pip``, ``uv``, ``conda``) whose variables and files are let in all the same, since the user's
+    own configuration of envforge says so. Proxies are not passed: `system.http` reads them once, and the caller adds
+    what fits the child.
     """
     clean = {name: os.environ[name] for name in _PASSED if name in os.environ}
     clean["LC_ALL"] = "C.UTF-8"
     clean["PYTHONNOUSERSITE"] = "1"
-    clean["PIP_CONFIG_FILE"] = os.devnull
+    if "pip" not in allow:
+        clean["PIP_CONFIG_FILE"] = os.devnull
+    if "uv" not in allow:
+        clean["UV_NO_CONFIG"] = "1"
+    prefixes = tuple(f"{tool.upper()}_" for tool in allow)
+    clean.update({name: value for name, value in os.environ.items() if prefixes and name.startswith(prefixes)})
     clean.update(extra or {})
     return clean
 
