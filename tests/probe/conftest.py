@@ -26,6 +26,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "UV_NO_CONFIG": "1",
         "UV_LINK_MODE": "copy",
         "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
 

@@ -84,8 +84,7 @@ def test_no_space_is_seen_at_once() -> None:
 
 def test_a_build_tells_the_story_and_what_to_do_next() -> None:
     text = flat(read(samples.build()))
-    assert "step `tool` opened hold-violated transformers" in text
-    assert "because xinference 2.7.0 requires transformers>=5" in text
+    assert "step `tool` opened hold-violated transformers: xinference 2.7.0 requires transformers>=5" in text
     assert "healed by step `pin`" in text
     assert "ready: envforge run small serve" in text
     assert "1 smoke check passed" in text

@@ -22,6 +22,12 @@ _RUN_KEEPS = frozenset({126, 127, 130})
 _CLOSED_PIPE = 141
 _ARCHITECTURES = frozenset({"x86_64", "aarch64"})
 _ANYWHERE = frozenset({"machine", None})
+_GOES_ON = "the environment in use is as it was; the same command again goes on or starts clean, and says which"
+_AFTERWARDS = {
+    "create": _GOES_ON,
+    "update": _GOES_ON,
+    "remove": "what is left of it `envforge list` shows; the same command again finishes",
+}
 _HINTS = {
     errno.ENOSPC: "free some space there, then try again",
     errno.EDQUOT: "free some of your quota there, then try again",
@@ -95,7 +101,7 @@ def _as_error(error: BaseException, words: Words) -> EnvforgeError:
     if isinstance(error, EnvforgeError):
         return error
     if isinstance(error, KeyboardInterrupt):
-        return InterruptedByUserError("interrupted", "interrupted")
+        return InterruptedByUserError("interrupted", "interrupted", hint=_AFTERWARDS.get(words.verb or ""))
     usage = _as_usage(error, words)
     if usage is not None:
         return usage

@@ -7,6 +7,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from email.parser import BytesHeaderParser
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -102,6 +103,17 @@ def pkg_info(sdist: Path) -> bytes:
         raise EnvforgeError(
             "bad-sdist", f"`{sdist.name}` is no sdist that states its metadata", cause=str(error)
         ) from error
+
+
+_BOUND = frozenset({"requires-dist", "requires-python", "provides-extra", "version"})
+
+
+def is_static(metadata: bytes) -> bool:
+    """Whether an sdist's PKG-INFO may be believed without building it (PEP 643): nothing that binds is dynamic."""
+    headers = BytesHeaderParser().parsebytes(metadata.partition(b"\n\n")[0] + b"\n\n")
+    version = str(headers.get("Metadata-Version", "1.0")).split(".")
+    dynamic = {str(field).strip().lower() for field in headers.get_all("Dynamic", ())}
+    return [int(part) for part in version if part.isdigit()] >= [2, 2] and not dynamic & _BOUND
 
 
 class _Ranges(io.RawIOBase, BinaryIO):

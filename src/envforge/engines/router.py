@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
 from packaging.utils import canonicalize_name
 
@@ -156,7 +157,10 @@ class Router:
                 f"`{item.name}` {item.version} cannot be restored: its file is not known, or gone from envforge's own store",
                 hint="build the profile anew with `envforge create --replace`",
             )
-        return self._known(origin.key, item.sha256, item.file) or Artefact(
+        known = self._known(origin.key, item.sha256, item.file)
+        if known is not None:
+            return replace(known, version=item.version)
+        return Artefact(
             name=item.name, version=item.version, file=item.file, id=item.sha256, origin=origin.key, index=item.index,
             sha256=item.sha256, size=item.size, sources=(item.url,) if item.url else (), url=item.url, build=item.build,
         )  # fmt: skip
@@ -171,9 +175,7 @@ class Router:
         if artefact.built is not None:
             data = self.built.metadata(artefact.id)
         elif artefact.sdist is not None:
-            folder = self._folder / "files"
-            folder.mkdir(parents=True, exist_ok=True)
-            data = pkg_info(self.fetch(artefact.sdist, folder / artefact.sdist.id))
+            data = pkg_info(self.fetch(artefact.sdist))
         else:
             data = self._sources.metadata(artefact)
         pages.write_atomically(kept, data)
@@ -187,18 +189,18 @@ class Router:
         """The same artefact with its sha256, fetching the file where its index gives none."""
         if artefact.sha256 is not None:
             return artefact
-        kept = self._folder / "files" / artefact.id
-        if not kept.exists():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            self.fetch(artefact, kept)
+        kept = self.fetch(artefact)
         with kept.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         known = replace(artefact, sha256=digest, size=kept.stat().st_size)
         self._files[(artefact.origin, artefact.id)] = known
         return known
 
-    def fetch(self, artefact: Artefact, target: Path) -> Path:
-        """Download the file to ``target``. Raises EnvforgeError where no source gives it."""
+    def fetch(self, artefact: Artefact) -> Path:
+        """The file itself, in the cache from now on. Raises EnvforgeError where no source gives it, or gives another."""
+        kept = self._folder / "files" / artefact.id
+        if kept.exists():
+            return kept
         response = None if self._offline else self._sources.stream(artefact, {"Accept-Encoding": "identity"})
         if response is None:
             raise EnvforgeError(
@@ -206,16 +208,25 @@ class Router:
                 f"offline, `{artefact.file}` cannot be had"
                 if self._offline
                 else f"the index `{artefact.index}` lists `{artefact.file}` but does not serve it",
-                hint="run it once without `--offline`"
-                if self._offline
-                else "ask again later, or add a mirror that has it",
+                hint="run it once without `--offline`" if self._offline else "ask again later, or add a mirror of it",
             )
-        partial = target.with_name(target.name + ".part")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        partial = kept.with_name(f"{artefact.id}.{uuid4().hex}.part")
+        digest = hashlib.sha256()
         with partial.open("wb") as file:
             for chunk in _chunks(response):
+                digest.update(chunk)
                 file.write(chunk)
-        partial.replace(target)
-        return target
+        if artefact.sha256 not in {None, digest.hexdigest()}:
+            partial.unlink()
+            raise EnvforgeError(
+                "hash-mismatch",
+                f"`{artefact.file}` from the index `{artefact.index}` does not have the sha256 that its page states",
+                cause=f"it has {digest.hexdigest()}, the page says {artefact.sha256}",
+                hint="nothing of it was used; ask the index's keeper, or another mirror",
+            )
+        partial.replace(kept)
+        return kept
 
     def index_named(self, url: str) -> str | None:
         """The name of the index behind one of the router's addresses."""

@@ -53,7 +53,7 @@ class Move:
 
 def binary() -> str:
     """The uv that came with envforge. Raises EnvforgeError where it is missing."""
-    from uv import find_uv_bin
+    from uv import find_uv_bin  # noqa: PLC0415 - looks at the disk, only for who needs uv
 
     try:
         return str(find_uv_bin())

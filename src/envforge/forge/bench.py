@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.utils import parse_wheel_filename
+
 from envforge.engines import uv as uv_engine
-from envforge.engines.built import BuiltStore
+from envforge.engines.built import BuiltStore, BuiltWheel
 from envforge.engines.origins import Routes, routes
 from envforge.engines.router import Router
 from envforge.engines.uv import Uv
@@ -40,6 +42,10 @@ class Bench:
     python: str | None
     scratch: Path
     cache: Path
+
+    def fits(self, own: BuiltWheel) -> bool:
+        """Whether the target's Python takes the wheel."""
+        return any(str(tag) in self.facts.tags for tag in parse_wheel_filename(own.file)[3])
 
 
 @contextmanager

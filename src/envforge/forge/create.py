@@ -51,7 +51,7 @@ def create(
     Raises UsageError where the name is taken and not to be replaced, EnvforgeError where a step fails. A guard that ends
     open is no error: it is a finding of the result, and the environment in use is untouched.
     """
-    chosen = check_name(name or profile.name)
+    chosen = check_name(profile.name if name is None else name)
     check(profile)
     shop.home.ensure()
     with hold(shop.home, chosen, "create"):
@@ -82,14 +82,14 @@ def build(
     started = clock.monotonic()
     facts, python = target(profile)
     if python is None:
-        from envforge.probe import pythons
+        from envforge.probe import pythons  # noqa: PLC0415 - to raise its own error, which says what was looked at
 
         pythons.find(profile.python)
         raise EnvforgeError("python-not-found", f"Python {profile.python} is not on this machine")
     host = machines.look(shop.home.root)
     with bench(shop, profile, facts, python) as work:
         planner = first_planner(shop, work, profile, no_build=no_build)
-        predicted = predict(shop, work, profile, planner, machine=None if any_machine else host, locked=locked)
+        predicted = predict(shop, work, profile, planner, machine=host, strict=not any_machine, locked=locked)
         if _open(predicted.findings):
             return Result(
                 command=command,
@@ -130,7 +130,7 @@ class _Interrupted:
 class _Maker:
     """Carries one build through, and leaves the records right however it ends."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one build's parts
         self,
         shop: Shop,
         work: Bench,
@@ -185,7 +185,9 @@ class _Maker:
             home.switch(self._name, generation)
             executor.journal.append("switched")
         else:
-            executor.journal.append("failed", findings=[f"{each.id} {each.subject}" for each in findings if each.severity is Severity.ERROR])
+            executor.journal.append(
+                "failed", findings=[f"{each.id} {each.subject}" for each in findings if each.severity is Severity.ERROR]
+            )
         return Result(
             command=command,
             data=self._result(executor, generation, continued, checks, started, switched=switched),
@@ -318,7 +320,7 @@ class _Maker:
             )  # fmt: skip
         return failure
 
-    def _result(
+    def _result(  # noqa: PLR0913
         self,
         executor: Executor,
         generation: int,

@@ -33,7 +33,7 @@ from .shop import Shop
 from .timeline import Timeline
 
 
-class Stopped(Exception):
+class Stopped(Exception):  # noqa: N818 - a verdict, not an error
     """A guard opened that the plan did not foresee. ``findings`` are what stands open."""
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:
@@ -62,14 +62,14 @@ class Executor:
         self.rows: tuple[FileRow, ...] = ()
         self.state: State = {}
         self.bytes = 0
-        self._inside: dict[str, Artefact] = {}
+        self._fresh: dict[str, Artefact] = {}
         self.timeline: Timeline
 
     # -- the empty environment ---------------------------------------------------------------------------------------
 
     def begin(self, base: Sequence[Artefact]) -> None:
         """An empty environment with what its Python brings. Raises EnvforgeError."""
-        assert self._work.python is not None
+        assert self._work.python is not None  # noqa: S101 - create has found it
         self.prefix.parent.mkdir(parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
         self._work.uv.venv(self.prefix, self._work.python)
@@ -102,7 +102,7 @@ class Executor:
         started = clock.monotonic()
         self.journal.append("step-started", step=position, name=step.name, action=step.action.value)
         before = self.state
-        self._inside = {}
+        self._fresh = {}
         if step.action is Action.RUN:
             self._run(position, step)
         else:
@@ -112,7 +112,7 @@ class Executor:
         state = self._remember(position, step, observation, expected)
         replan = step.action is Action.RUN and bool(differences(predicted.state, state))
         replan = replan or any(
-            state[name].requires != predicted.state[name].requires for name in self._inside if name in state
+            state[name].requires != predicted.state[name].requires for name in self._fresh if name in state
         )
         differs = () if step.action is Action.RUN else _compare(predicted, before, state)
         moment = Moment(step=step, state=state, observation=observation)
@@ -155,27 +155,31 @@ class Executor:
             for change in predicted.changes
             if change.after is not None
         ]
-        self._install(predicted, [self._work.router.hashed(each) for each in chosen if each.sdist is None], log)
-        for artefact in chosen:
-            if artefact.sdist is not None:
-                self._install(predicted, [self._build_inside(predicted.step, artefact.sdist)], log)
+        later = [artefact for artefact in chosen if artefact.sdist is not None]
+        ready = [self._ready(predicted.step, artefact) for artefact in chosen if artefact.sdist is None]
+        self._install(predicted, ready, log)
+        for artefact in later:
+            # Its build needs what the environment holds (`no_build_isolation`): only now can it be done.
+            self._install(predicted, [self._build(predicted.step, artefact.sdist or artefact, inside=True)], log)
 
-    def _build_inside(self, step: Step, sdist: Artefact) -> Artefact:
-        """A build that needs what the environment holds (`no_build_isolation`): only now can it be done."""
-        self._shop.tell(Working(what=f"building {sdist.file} inside the environment"))
+    def _ready(self, step: Step, artefact: Artefact) -> Artefact:
+        return self._work.router.hashed(artefact) if artefact.wheel else self._build(step, artefact, inside=False)
+
+    def _build(self, step: Step, sdist: Artefact, *, inside: bool) -> Artefact:
+        self._shop.tell(Working(what=f"building {sdist.file}"))
         self._work.router.begin(step.indexes)
-        own = sdist_wheel(self._work, step, sdist, str(self.prefix / "bin" / "python"))
+        own = sdist_wheel(self._work, step, sdist, str(self.prefix / "bin" / "python") if inside else None)
         self._shop.tell(Working(what=None))
-        self._inside[sdist.name] = self._work.router.own(own)
-        return self._inside[sdist.name]
+        self._fresh[sdist.name] = replace(self._work.router.own(own), index=sdist.index)
+        return self._fresh[sdist.name]
 
     def _built(self, predicted: State) -> State:
-        """What the plan could not know of wheels that were built inside the environment in this step."""
+        """What the plan could not know of wheels that were built in this step."""
         return {
             name: replace(
                 predicted[name], file=artefact.file, sha256=artefact.sha256, size=artefact.size, origin=artefact.built
             )
-            for name, artefact in self._inside.items()
+            for name, artefact in self._fresh.items()
             if name in predicted
         }
 
@@ -381,7 +385,7 @@ def _journalled(position: int, done: StepDone) -> dict[str, Any]:
     }
 
 
-class _watched:
+class _watched:  # noqa: N801 - a context manager, used like a function
     """Tell, twice a second, how many bytes the engine's process has written so far (unpacked, so more than it fetches)."""
 
     def __init__(self, shop: Shop, what: str, to_fetch: int) -> None:

@@ -18,6 +18,7 @@ from envforge.model.progress import Working
 from envforge.model.result import Result
 from envforge.model.state import Distribution, Origin, State
 from envforge.probe import ambient, interpreter, pythons
+from envforge.probe import machine as machines
 from envforge.profiles import matching
 from envforge.rules.suggest import constrain_would_help
 from envforge.system import environ
@@ -37,7 +38,8 @@ def plan(shop: Shop, profile: Profile, *, machine: Machine | None = None, no_bui
     facts, python = target(profile, machine)
     with bench(shop, profile, facts, python) as work:
         planner = first_planner(shop, work, profile, no_build=no_build)
-        predicted = predict(shop, work, profile, planner, machine=machine)
+        host = machine or machines.look(shop.home.root)
+        predicted = predict(shop, work, profile, planner, machine=host)
     return Result(command="plan", data=predicted, findings=predicted.findings)
 
 
@@ -102,9 +104,14 @@ def predict(
     planner: Planner,
     *,
     machine: Machine | None = None,
+    strict: bool = False,
     locked: Sequence[State] = (),
 ) -> Plan:
-    """Let ``planner`` predict every step of ``profile``, and sum up. ``locked``: states of leading steps, taken as they are."""
+    """Let ``planner`` predict every step of ``profile``, and sum up.
+
+    ``machine`` is what the cards are judged by, if any; ``strict``: a machine that does not fit is an error.
+    ``locked``: states of leading steps, taken as they are.
+    """
     base = dict(planner.state)
     steps: list[StepPlan] = []
     for position, step in enumerate(profile.steps, 1):
@@ -124,7 +131,7 @@ def predict(
         *index_findings(work, planner.artefacts.values()),
     )
     if machine is not None:
-        findings = (*findings, *gpu_findings(profile, machine))
+        findings = (*findings, *gpu_findings(profile, machine, Severity.ERROR if strict else Severity.WARNING))
     everything = [finding for _, found in planner.timeline.judged for finding in found]
     return Plan(
         profile=profile,
@@ -210,8 +217,8 @@ def index_findings(work: Bench, artefacts: Iterable[Artefact]) -> tuple[Finding,
     )
 
 
-def gpu_findings(profile: Profile, machine: Machine) -> tuple[Finding, ...]:
-    """A machine none of whose cards fits the profile: told, not refused, since an environment can be built without a card."""
+def gpu_findings(profile: Profile, machine: Machine, severity: Severity) -> tuple[Finding, ...]:
+    """A machine whose cards do not fit the profile."""
     if profile.gpu is None:
         return ()
     fit = matching.fits(profile, machine)
@@ -220,9 +227,9 @@ def gpu_findings(profile: Profile, machine: Machine) -> tuple[Finding, ...]:
     return (
         Finding(
             id="gpu-mismatch",
-            severity=Severity.WARNING,
+            severity=severity,
             subject=profile.name,
             message=f"`{machine.hostname}` does not fit: {'; '.join(fit.reasons)}",
-            remedy="build it all the same for another machine, or choose a profile with `envforge profiles`",
+            remedy="see `envforge profiles` for those that fit; `create --any-machine` builds it for another machine",
         ),
     )

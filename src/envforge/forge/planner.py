@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import tempfile
@@ -18,6 +17,7 @@ from packaging.utils import canonicalize_name
 from envforge.engines.artefacts import Artefact
 from envforge.engines.built import BuiltWheel
 from envforge.engines.phantom import Phantom
+from envforge.engines.remote import is_static, pkg_info
 from envforge.engines.uv import Ask
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.plan import Change, StepPlan
@@ -40,7 +40,7 @@ class Planner:
     ``metadata`` its METADATA, ``timeline`` what came before.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a prediction depends on
         self,
         bench: Bench,
         profile: Profile,
@@ -168,8 +168,7 @@ class Planner:
         found = [self._bench.router.find(move.name, move.version, step.indexes) for move in installed]
         sdists = [artefact for artefact in found if not artefact.wheel]
         if sdists:
-            self._build(step, sdists)
-        builds += [artefact.file for artefact in sdists]
+            builds += self._build(step, sdists)
         builds += [artefact.sdist.file for artefact in found if artefact.sdist is not None]
         for move in installed:
             self._enter(step, move.name, move.version)
@@ -180,15 +179,19 @@ class Planner:
 
     def _enter(self, step: Step, name: str, version: str) -> None:
         artefact = self._bench.router.find(name, version, step.indexes)
-        if not artefact.wheel:
-            raise EnvforgeError("build-failed", f"what was built from `{artefact.file}` does not fit this Python")
-        metadata = self._bench.router.metadata(artefact)
+        if artefact.wheel:
+            metadata = self._bench.router.metadata(artefact)
+        else:
+            metadata = pkg_info(self._bench.router.fetch(artefact))
         self.artefacts[(name, version)] = artefact
         self.state[name] = distribution(artefact, metadata)
         self._phantom.add(name, version, metadata)
 
-    def _build(self, step: Step, sdists: list[Artefact]) -> None:
-        """Sdists are built once, now: their code runs anyway for their metadata, and a build that cannot work is seen early."""
+    def _build(self, step: Step, sdists: list[Artefact]) -> list[str]:
+        """Build what states its metadata only by being built, once and for good; returns the files whose code ran.
+
+        What states it without (PEP 643) is built when it is installed.
+        """
         if self._no_build:
             files = ", ".join(f"`{artefact.file}`" for artefact in sdists)
             raise EnvforgeError(
@@ -198,8 +201,14 @@ class Planner:
             )
         self._bench.router.begin(step.indexes)
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            for _ in pool.map(lambda artefact: sdist_wheel(self._bench, step, artefact), sdists):
-                pass
+            dynamic = [one for one, static in zip(sdists, pool.map(self._static, sdists), strict=True) if not static]
+            for own in pool.map(lambda artefact: sdist_wheel(self._bench, step, artefact), dynamic):
+                if not self._bench.fits(own):
+                    raise EnvforgeError("build-failed", f"`{own.file}` was built, and does not fit this Python")
+        return [artefact.file for artefact in dynamic]
+
+    def _static(self, artefact: Artefact) -> bool:
+        return is_static(pkg_info(self._bench.router.fetch(artefact)))
 
     # -- constraints -------------------------------------------------------------------------------------------------
 
@@ -267,7 +276,8 @@ def distribution(artefact: Artefact, metadata: bytes) -> Distribution:
         build=artefact.build,
         index=artefact.index,
         file=artefact.file,
-        sha256=artefact.sha256,
+        # Of an sdist, the hash of the wheel that it gives is not known before it is built.
+        sha256=artefact.sha256 if artefact.wheel else None,
         size=artefact.size,
         url=artefact.url,
         requires=tuple(str(line) for line in headers.get_all("Requires-Dist", ())),
@@ -278,16 +288,9 @@ def distribution(artefact: Artefact, metadata: bytes) -> Distribution:
 
 def sdist_wheel(bench: Bench, step: Step, artefact: Artefact, python: str | None = None) -> BuiltWheel:
     """Build the wheel of an sdist into envforge's store; inside the environment of ``python`` if given. Raises EnvforgeError."""
-    folder = Path(tempfile.mkdtemp(dir=bench.scratch))
-    source = bench.router.fetch(artefact, folder / artefact.file)
-    known = hashlib.sha256(source.read_bytes()).hexdigest()
-    if artefact.sha256 is not None and known != artefact.sha256:
-        raise EnvforgeError(
-            "hash-mismatch",
-            f"`{artefact.file}` from the index `{artefact.index}` has sha256 {known[:16]}…, its page says {artefact.sha256[:16]}…",
-            hint="nothing of it was built; ask the index's keeper, or another mirror",
-        )
-    origin = Origin(kind="sdist", url=artefact.url, sha256=known)
+    source = Path(tempfile.mkdtemp(dir=bench.scratch)) / artefact.file
+    source.symlink_to(bench.router.fetch(artefact))
+    origin = Origin(kind="sdist", url=artefact.url, sha256=artefact.sha256)
     return direct.build(bench, step, artefact.name, str(source), origin, artefact.id, python)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,4 +92,7 @@ def delete(folder: Path) -> list[str]:
 
 
 def _rmtree(folder: Path, again: Callable[[Callable[..., object], str, BaseException], None]) -> None:
-    shutil.rmtree(folder, onerror=lambda function, path, info: again(function, path, info[1]))
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(folder, onexc=again)
+    else:
+        shutil.rmtree(folder, onerror=lambda function, path, info: again(function, path, info[1]))

@@ -21,7 +21,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
-    """A Python. ``version`` is full (3.10.13); ``how``: found by what (PATH, pyenv, conda, uv, ENVFORGE_PYTHON, envforge)."""
+    """A Python. ``version`` is full (3.10.13); ``how``: found by PATH, pyenv, conda, uv, ENVFORGE_PYTHON, envforge."""
 
     path: str
     version: str

@@ -11,37 +11,42 @@ from dataclasses import dataclass, field
 class Claims:
     """All rows of all RECORDs of a prefix.
 
-    ``single``: path -> its one owner (as a 1-tuple) and the hash as the RECORD writes it, empty if none.
-    ``shared``: path -> owner -> hash. ``outside``: rows that leave the prefix -> why. Bytecode without a hash belongs
-    to nobody.
+    ``single``: path -> its one owner (as a 1-tuple) and its row, ``path,hash``. ``shared``: path -> owner -> the hash
+    as the RECORD writes it, empty if none. ``outside``: rows that leave the prefix -> why. Bytecode without a hash
+    belongs to nobody.
     """
 
     single: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     shared: dict[str, dict[str, str]] = field(default_factory=dict)
     outside: dict[str, str] = field(default_factory=dict)
 
-    def add(self, path: str, owner: tuple[str, ...], declared: str) -> None:
+    def add(self, path: str, owner: tuple[str, ...], row: str) -> None:
         """One more row; ``owner`` as a 1-tuple."""
         if path in self.shared:
-            self.shared[path][owner[0]] = declared
+            self.shared[path][owner[0]] = declared(row)
             return
         first = self.single.get(path)
         if first is None or first[0] == owner:
-            self.single[path] = (owner, declared)
+            self.single[path] = (owner, row)
             return
         del self.single[path]
-        self.shared[path] = {first[0][0]: first[1], owner[0]: declared}
+        self.shared[path] = {first[0][0]: declared(first[1]), owner[0]: declared(row)}
 
     def __contains__(self, path: object) -> bool:
         return path in self.single or path in self.shared
 
 
-def hexadecimal(declared: str) -> str | None:
-    """The sha256 (hex) that a RECORD declares as ``sha256=BASE64``; None for none or another algorithm."""
-    algorithm, _, value = declared.partition("=")
+def declared(row: str) -> str:
+    """The hash of ``path,hash``."""
+    return row[row.rfind(",") + 1 :]
+
+
+def hexadecimal(value: str) -> str | None:
+    """The sha256 (hex) that ``sha256=BASE64`` declares; None for none or another algorithm."""
+    algorithm, _, encoded = value.partition("=")
     if algorithm != "sha256":
         return None
     try:
-        return base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex()
+        return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).hex()
     except (binascii.Error, ValueError):
         return None

@@ -14,8 +14,8 @@ _PROC = Path("/proc")
 def using(prefix: Path) -> tuple[Process, ...]:
     """Processes, by pid, whose program, command line, working folder or mapped files lie in ``prefix``; not this one.
 
-    A Python of a venv is found by its command line, since its program is the base interpreter's. Of other users' processes
-    only what the kernel shows is seen; those that end meanwhile are left out.
+    A Python of a venv is found by its command line, since its program is the base interpreter's. Of other users'
+    processes only what the kernel shows is seen; those that end meanwhile are left out.
     """
     real = os.path.realpath(prefix)
     found = []
@@ -52,10 +52,8 @@ def _argv(entry: Path) -> tuple[str, ...]:
 
 def _started_from(argv: tuple[str, ...], real: str) -> bool:
     """Whether the program or its script is named by a path into the prefix; its last part may be a symlink out of it."""
-    return any(
-        word.startswith("/") and _inside(os.path.realpath(os.path.dirname(word)), real)  # noqa: PTH120 - text
-        for word in argv[:2]
-    )
+    folders = [word.rpartition("/")[0] for word in argv[:2] if word.startswith("/")]
+    return any(_inside(os.path.realpath(folder), real) for folder in folders)
 
 
 def _maps(entry: Path, real: str) -> bool:

@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from .claims import Claims
+from .claims import Claims, declared
 from .contents import Contents
 from .installed import Info
 
@@ -27,30 +27,32 @@ def claim(info: Info, root: str, sites: tuple[str, ...], claims: Claims) -> Cont
     base = f"{info.path}/" if info.legacy else f"{info.site}/"
     single, shared, lines = claims.single, claims.shared, contents.lines
     for head in _heads(info):
-        row, _, declared = head.rpartition(",")
+        row = head[: head.rfind(",")]
         bytecode = row.endswith(".pyc")
-        if bytecode and not declared:
+        unhashed = head[-1] == ","
+        if bytecode and unhashed:
             continue
-        if row and row[0] not in "./" and ".." not in row:
+        if row[0] not in "./" and ".." not in row:
             path, key = base + row, row
         else:
             located = _locate(row, base, root, claims, info.name)
             if located is None:
                 continue
             path, key = located, _key(located, sites)
+            head = f"{key},{declared(head)}"  # noqa: PLW2901 - the same row under its canonical name
         if path in single or path in shared:
-            claims.add(path, owner, declared)
+            claims.add(path, owner, head)
         else:
-            single[path] = (owner, declared)
+            single[path] = (owner, head)
         if bytecode or (".dist-info/" in key and not _is_wheels_own(key, info.folder)):
             continue
         if key.startswith("/bin/"):
             if not _is_generated(key[5:], info):
-                contents.scripts.append((path, declared))
-        elif declared:
-            lines.append(f"{key},{declared}")
-        else:
+                contents.scripts.append((path, declared(head)))
+        elif unhashed:
             contents.unhashed.append((key, path))
+        else:
+            lines.append(head)
     return contents
 
 
@@ -60,10 +62,13 @@ def _is_generated(script: str, info: Info) -> bool:
 
 
 def _heads(info: Info) -> Iterator[str]:
-    """``path,hash`` of every row, the hash without padding; the size is not needed."""
+    """``path,hash`` of every row that has a path, the hash without padding; the size is not needed.
+
+    This is most of a look after the walk: the csv module is asked only where a row is quoted.
+    """
     text = (info.record or b"").decode("utf-8", "surrogateescape").removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
     if info.legacy:
-        for line in text.splitlines():
+        for line in filter(None, text.splitlines()):
             yield f"{line},"
     elif '"' in text:
         for row in csv.reader(text.splitlines(keepends=True)):
@@ -71,8 +76,8 @@ def _heads(info: Info) -> Iterator[str]:
                 yield f"{row[0]},{row[1].rstrip('=') if len(row) > 1 else ''}"
     else:
         for line in text.split("\n"):
-            head = line.rpartition(",")[0]
-            if head:
+            head = line[: line.rfind(",")]
+            if head.find(",") > 0:
                 yield head if head[-1] != "=" else head.rstrip("=")
 
 

@@ -14,7 +14,8 @@ from envforge.model.state import FileRow
 
 from .claims import Claims
 
-_NOBODY: tuple[tuple[str, ...], str] = ((), "")
+_KIND = 0o170000  # the bits that `stat.S_IFMT` keeps
+_NOBODY: tuple[tuple[str, ...], str] = ((), ",")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,16 +97,17 @@ def _read(tree: Tree, claims: Claims, folder: str, descriptor: int, listing: Ite
             continue
         try:
             facts = item.stat(follow_symlinks=False)
-            link = os.readlink(item.name, dir_fd=descriptor) if item.is_symlink() else None
+            kind = facts.st_mode & _KIND
+            link = os.readlink(item.name, dir_fd=descriptor) if kind == stat.S_IFLNK else None
         except OSError as error:
             if not isinstance(error, FileNotFoundError):
                 tree.unreadable[path] = error.strerror or str(error)
             continue
-        if link is None and not stat.S_ISREG(facts.st_mode):
+        if link is None and kind != stat.S_IFREG:
             tree.unreadable[path] = "it is no file but a socket, pipe or device"
             continue
-        owners, declared = single.get(path, _NOBODY)
-        if not declared:
+        owners, claim = single.get(path, _NOBODY)
+        if claim[-1] == ",":
             owners = owners or tuple(sorted(claims.shared.get(path, ())))
             tree.undeclared.append(path)
         rows[path] = FileRow(

@@ -41,7 +41,7 @@ def build(value: Build, *, verbose: bool) -> list[RenderableType]:
         state.append(f", taken up again after step `{value.continued}`", style="dim")
     lines: list[RenderableType] = [state]
     for chapter in story:
-        lines += page.opened(chapter, told=True)
+        lines += page.told(chapter)
     lines += [
         page.bullet(
             "✓" if result.ok else "✗",
@@ -119,7 +119,7 @@ def _verdicts(verdicts: tuple[GuardVerdict, ...]) -> list[RenderableType]:
         sign, style, text = _verdict(verdict)
         line = Text.assemble((verdict.guard, "bold"), " ", (text, style))
         if verdict.because:
-            line.append(f"  {verdict.because}", style="dim")
+            line.append(f", because {verdict.because}" if verdict.opened else f" ({verdict.because})", style="dim")
         lines.append(page.indent(page.bullet(sign, style, line)))
     return lines
 

@@ -130,19 +130,32 @@ def _summary(added: Sequence[Change]) -> RenderableType:
     return bullet("+", "green", text)
 
 
-def opened(chapter: Chapter, *, told: bool = False) -> list[RenderableType]:
-    """The moment where a guard opens: what, why, and who heals it; ``told``: outside of its step, in the past."""
+def opened(chapter: Chapter) -> list[RenderableType]:
+    """The moment where a guard opens: what, why, and who heals it."""
     finding = chapter.finding
     style = SEVERITY_STYLE[finding.severity]
-    verb = f"step `{chapter.opened}` opened" if told else "opens"
     lines: list[RenderableType] = [
-        bullet("✗", style, Text.assemble((f"{verb} {finding.id}", style), f" {finding.subject}: {finding.message}"))
+        bullet("✗", style, Text.assemble((f"opens {finding.id}", style), f" {finding.subject}: {finding.message}"))
     ]
-    if chapter.cause:
-        lines.append(indent(Text.assemble(("because ", "dim"), chapter.cause)))
-    if chapter.healed:
-        lines.append(indent(bullet("✓", "green", Text.assemble(f"healed by step `{chapter.healed}`"))))
-    return lines
+    cause = words.unsaid(chapter.cause, finding.message)
+    if cause:
+        lines.append(indent(Text.assemble(("because ", "dim"), cause)))
+    return [*lines, *_healer(chapter)]
+
+
+def told(chapter: Chapter) -> list[RenderableType]:
+    """The same in short, told afterwards: what matters then is through whom it opened."""
+    finding = chapter.finding
+    style = SEVERITY_STYLE[finding.severity]
+    head = Text.assemble((f"step `{chapter.opened}` opened {finding.id}", style), f" {finding.subject}: ")
+    head.append(chapter.cause if chapter.cause and chapter.healed else finding.message)
+    return [bullet("✗", style, head), *_healer(chapter)]
+
+
+def _healer(chapter: Chapter) -> list[RenderableType]:
+    if chapter.healed is None:
+        return []
+    return [indent(bullet("✓", "green", Text(f"healed by step `{chapter.healed}`")))]
 
 
 def healed(chapter: Chapter) -> RenderableType:

@@ -27,7 +27,7 @@ class Scene:
 class Chapter:
     """One finding, opened after step ``opened``, healed after step ``healed`` (None: never).
 
-    ``cause`` is a sentence; None where nothing is known, or where the finding's own message says it.
+    ``cause`` is a sentence, None where nothing is known.
     """
 
     finding: Finding

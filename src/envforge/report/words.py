@@ -73,11 +73,16 @@ def _digest(value: Distribution) -> str | None:
 
 
 def cause(finding: Finding, changes: Iterable[Change]) -> str | None:
-    """Which requirement of which distribution opened ``finding``, unless its message says so; None where none did."""
+    """Which requirement of which distribution opened ``finding``, in a sentence; None where none did."""
     found = finding.evidence.get("cause")
     if found is None:
         found = next((str(one.because) for one in changes if one.name == finding.subject and one.because), None)
-    return None if found is None or str(found) in finding.message.replace("`", "") else str(found)
+    return None if found is None else str(found)
+
+
+def unsaid(cause: str | None, message: str) -> str | None:
+    """``cause``, unless ``message`` tells it already (there with its literals in backticks)."""
+    return None if cause is None or cause in message.replace("`", "") else cause
 
 
 def via(change: Change) -> str | None:

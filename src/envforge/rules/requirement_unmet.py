@@ -42,7 +42,7 @@ def _finding(context: Context, edge: Edge, found: str | None) -> Finding:
     else:
         came = arrival(context, edge.wanted.name)
         message = f"{owner} requires `{edge.wanted.text}`, but {found} is installed{cause(came)}"
-        remedy = f"install an `{edge.owner}` that accepts `{edge.wanted.name}` {found}, or hold `{edge.wanted.text}`"
+        remedy = f"install a `{edge.owner}` that accepts `{edge.wanted.name}` {found}, or hold `{edge.wanted.text}`"
         evidence |= cause_evidence(came)
     return Finding(
         id="requirement-unmet",

@@ -84,7 +84,7 @@ def without_credentials(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
 
 
-class Unreachable(Exception):
+class Unreachable(Exception):  # noqa: N818 - a condition of the network, turned into an error where its meaning is known
     """No answer after every try; ``str()`` says why."""
 
 
@@ -99,7 +99,7 @@ class Client:
     def _open(self) -> httpx.Client:
         with self._lock:
             if self._client is None:
-                import httpx
+                import httpx  # noqa: PLC0415 - 80 ms that a warm or offline command need not pay
 
                 context = _certificates()
                 limits = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS)
@@ -151,7 +151,7 @@ class Client:
         stream: bool,
         method: str,
     ) -> httpx.Response:
-        import httpx
+        import httpx  # noqa: PLC0415 - see _open
 
         client = self._open()
         reason = "no answer"
@@ -180,12 +180,12 @@ class Client:
 
 def _certificates() -> ssl.SSLContext:
     """The system's certificates, those that the host's variables name, and certifi's for a Python that has none."""
-    import certifi
+    import certifi  # noqa: PLC0415 - comes with httpx, needed only beside it
 
     context = ssl.create_default_context()
     for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         path = variables().get(name)
-        if path and os.path.isfile(path):
+        if path and os.path.isfile(path):  # noqa: PTH113 - a plain question about a string
             context.load_verify_locations(cafile=path)
     context.load_verify_locations(cafile=certifi.where())
     return context
@@ -251,7 +251,7 @@ def _handler(answer: Callable[[Request], Response]) -> type[socketserver.BaseReq
         wbufsize = -1  # headers and a small body leave in one packet
         disable_nagle_algorithm = True
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
             pass
 
         def _serve(self) -> None:

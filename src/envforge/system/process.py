@@ -60,7 +60,7 @@ def run(
 
     Raises FileNotFoundError or PermissionError when ``argv[0]`` cannot be started.
     """
-    import sh
+    import sh  # noqa: PLC0415 - 40 ms that commands without a child need not pay
 
     program, *arguments = (str(word) for word in argv)
     if not Path(program).is_absolute():
@@ -85,7 +85,7 @@ def run(
         return consume
 
     timed_out = False
-    nothing = Path(os.devnull).open("rb")
+    nothing = Path(os.devnull).open("rb")  # noqa: SIM115 - closed below, after the child has ended
     try:
         child = command(
             *arguments,
@@ -137,7 +137,7 @@ def run(
 
 def _die_with_parent() -> Callable[[], None] | None:
     """What a child does first: ask the kernel to end it should envforge be killed, so that no engine works on unwatched."""
-    import ctypes
+    import ctypes  # noqa: PLC0415 - before the fork, since nothing may be loaded after it
 
     try:
         prctl = ctypes.CDLL(None).prctl
@@ -148,7 +148,7 @@ def _die_with_parent() -> Callable[[], None] | None:
 
 def _end(child: Any) -> None:
     """End the child and its whole group: SIGTERM, after a grace SIGKILL to all that is left."""
-    import sh
+    import sh  # noqa: PLC0415 - loaded already by whoever has a child
 
     for number in (signals.SIGTERM, signals.SIGKILL):
         with suppress(ProcessLookupError, PermissionError):
@@ -162,4 +162,4 @@ def replace(argv: Sequence[str], *, env: Mapping[str, str]) -> NoReturn:
 
     Raises FileNotFoundError or PermissionError when it cannot be started.
     """
-    os.execve(argv[0], list(argv), dict(env))
+    os.execve(argv[0], list(argv), dict(env))  # noqa: S606 - an exec is what `run` promises
