@@ -65,9 +65,9 @@ def version_of(file: str, name: str) -> Version | None:
 
 
 def choose(rows: Iterable[Row], name: str, version: str, tags: Sequence[str]) -> Row | None:
-    """The file that an installer takes for ``version``: the wheel of the best tag (then the highest build), or the sdist.
+    """The file that an installer takes for ``version``: the wheel of the best tag and highest build, or the sdist.
 
-    ``tags`` in order of preference (``cp310-cp310-manylinux_2_17_x86_64``, ...). None where the version has no file that fits.
+    ``tags`` in order of preference (``cp310-cp310-manylinux_2_17_x86_64``, ...). None where no file of it fits.
     """
     wanted = Version(version)
     rank = {tag: position for position, tag in enumerate(tags)}

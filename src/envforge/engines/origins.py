@@ -33,7 +33,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routes:
-    """The sources of one profile. ``of_index``: index of the profile -> origin key; ``origins`` in order of priority."""
+    """The sources of one profile. ``of_index``: index of the profile -> origin key; ``origins``: key -> origin."""
 
     indexes: tuple[Index, ...]
     origins: Mapping[str, Origin]
@@ -74,7 +74,7 @@ def routes(profile: Profile, settings: Settings, default_url: str) -> Routes:
         if target is None:
             raise UsageError(
                 "unknown-substitute",
-                f"the configuration substitutes `{name}` for the index `{index.name}`, but `{profile.name}` has no such index",
+                f"the configuration puts `{name}` for the index `{index.name}`; `{profile.name}` has no such index",
                 hint=f"name one of {', '.join(f'`{other}`' for other in sorted({*known, DEFAULT_INDEX}))}",
             )
         url = target.url or default_url

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -31,12 +32,11 @@ class Row:
     requires_python: str | None = None
     yanked: bool | str = False
     metadata: bool = False
-    uploaded: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """All files of one name at one source. ``fresh_until`` in seconds since 1970; ``etag`` and ``modified`` to ask again."""
+    """All files of one name at one source. ``fresh_until``: seconds since 1970; ``etag``, ``modified``: for asking."""
 
     rows: tuple[Row, ...]
     fresh_until: float = 0.0
@@ -68,16 +68,20 @@ def _json(body: bytes, url: str) -> tuple[Row, ...]:
                 url=urljoin(url, entry["url"]),
                 sha256=_sha256(entry.get("hashes")),
                 size=entry.get("size"),
-                requires_python=entry.get("requires-python"),
+                requires_python=_shared(entry.get("requires-python")),
                 yanked=entry.get("yanked", False),
                 metadata=bool(entry.get("core-metadata", entry.get("dist-info-metadata", False))),
-                uploaded=entry.get("upload-time"),
             )
             for entry in files
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"the JSON page is malformed ({error})"
         raise BadPageError(message) from error
+
+
+def _shared(text: str | None) -> str | None:
+    """One copy of a text that stands on thousands of rows."""
+    return sys.intern(text) if isinstance(text, str) else None
 
 
 def _sha256(hashes: Any) -> str | None:
@@ -143,11 +147,16 @@ def load(path: Path) -> Page | None:
         data = json.loads(path.read_bytes())
         rows = tuple(
             Row(
-                file=file, url=url, sha256=sha256, size=size, requires_python=python, yanked=yanked,
-                metadata=metadata, uploaded=uploaded,
+                file=file,
+                url=url,
+                sha256=sha256,
+                size=size,
+                requires_python=_shared(python),
+                yanked=yanked,
+                metadata=metadata,
             )
-            for file, url, sha256, size, python, yanked, metadata, uploaded in data["rows"]
-        )  # fmt: skip
+            for file, url, sha256, size, python, yanked, metadata in data["rows"]
+        )
         return Page(rows=rows, fresh_until=data["fresh_until"], etag=data["etag"], modified=data["modified"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -156,8 +165,7 @@ def load(path: Path) -> Page | None:
 def save(path: Path, page: Page) -> None:
     """Keep a page; an unwritable cache is not fatal to who only reads it."""
     rows = [
-        [row.file, row.url, row.sha256, row.size, row.requires_python, row.yanked, row.metadata, row.uploaded]
-        for row in page.rows
+        [row.file, row.url, row.sha256, row.size, row.requires_python, row.yanked, row.metadata] for row in page.rows
     ]
     data = {"fresh_until": page.fresh_until, "etag": page.etag, "modified": page.modified, "rows": rows}
     write_atomically(path, json.dumps(data, separators=(",", ":")).encode())

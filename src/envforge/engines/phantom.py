@@ -1,4 +1,4 @@
-"""The phantom environment: only the dist-info stubs of what would be installed, so that an engine can be asked what it would do next.
+"""The phantom environment: only the dist-info stubs of what would be installed, so that an engine can be asked on.
 
 uv decides from METADATA, WHEEL, INSTALLER and RECORD in the target's site-packages, whether or not a single module
 is there. Applying its answer to the stubs and asking for the next step predicts a whole profile without one wheel.

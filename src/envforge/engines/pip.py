@@ -35,7 +35,7 @@ class Pip:
         log: Path,
         watch: Callable[[int], None] | None = None,
     ) -> Completed:
-        """Install exactly these files (each has its sha256) into ``prefix``. Raises EnvforgeError where it has no pip."""
+        """Install exactly these files (each with its sha256) into ``prefix``. Raises EnvforgeError: no pip there."""
         python = prefix / "bin" / "python"
         if not list(prefix.glob("lib/python3.*/site-packages/pip/__main__.py")):
             raise EnvforgeError(
@@ -49,7 +49,8 @@ class Pip:
         requirements.write_text("".join(lines))
         self._router.begin()
         argv = [
-            str(python), "-m", "pip", "install", "--no-deps", "--no-compile", "--require-hashes", "--only-binary", ":all:",
-            "--progress-bar", "off", "--index-url", index, "--trusted-host", HOST, "--requirement", str(requirements),
+            str(python), "-m", "pip", "install", "--no-deps", "--no-compile", "--require-hashes",
+            "--only-binary", ":all:", "--progress-bar", "off", "--index-url", index, "--trusted-host", HOST,
+            "--requirement", str(requirements),
         ]  # fmt: skip
         return process.run(argv, env=environ.hermetic(self._env, self._allow), log=log, on_start=watch)

@@ -39,7 +39,7 @@ def sidecar(client: Client, url: str, auth: tuple[str, str] | None) -> bytes | N
 
 
 def from_wheel(client: Client, url: str, auth: tuple[str, str] | None) -> bytes:
-    """METADATA read out of the wheel at ``url``: two or three range requests, or the whole file where ranges are ignored.
+    """METADATA read out of the wheel at ``url``: two or three range requests, or all of it where ranges are ignored.
 
     Raises NoMetadataError.
     """

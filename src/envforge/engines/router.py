@@ -53,7 +53,7 @@ class Asked:
 
 
 class Router:
-    """Serves the routes of one profile. ``folder``: where pages and METADATA are kept; ``tags``: the target's wheel tags."""
+    """Serves the routes of one profile. ``folder``: for pages and METADATA; ``tags``: the target's wheel tags."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Router:
         return self.asked
 
     def urls(self, only: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        """Index URLs in order of priority, as an engine is given them. Wheels of our own store come first where any is offered."""
+        """Index URLs in order of priority, as an engine is given them; our own store first where it offers any."""
         keys = self.routes.order(only)
         return tuple(index_url(key) for key in ((BUILT, *keys) if self.built.offers else keys))
 
@@ -154,7 +154,7 @@ class Router:
         if origin is None or item.sha256 is None or item.file is None:
             raise EnvforgeError(
                 "not-restorable",
-                f"`{item.name}` {item.version} cannot be restored: its file is not known, or gone from envforge's own store",
+                f"`{item.name}` {item.version} cannot be restored: its file is not known, or gone from the store",
                 hint="build the profile anew with `envforge create --replace`",
             )
         known = self._known(origin.key, item.sha256, item.file)
@@ -166,7 +166,7 @@ class Router:
         )  # fmt: skip
 
     def metadata(self, artefact: Artefact) -> bytes:
-        """METADATA of a wheel, from the cache, its index or the wheel itself. Raises EnvforgeError naming index and package."""
+        """METADATA of a wheel, from the cache, its index or the wheel. Raises EnvforgeError naming index and name."""
         kept = self._folder / "metadata" / artefact.id
         try:
             return kept.read_bytes()
@@ -197,7 +197,7 @@ class Router:
         return known
 
     def fetch(self, artefact: Artefact) -> Path:
-        """The file itself, in the cache from now on. Raises EnvforgeError where no source gives it, or gives another."""
+        """The file itself, in the cache from now on. Raises EnvforgeError where no source gives it as stated."""
         kept = self._folder / "files" / artefact.id
         if kept.exists():
             return kept
@@ -298,7 +298,7 @@ class Router:
         return self._remote_file(key, artefact, request)
 
     def _remote_file(self, key: str, artefact: Artefact, request: Request) -> Response:
-        """The engine is sent to the file's own host, unless credentials, mirrors or plain http need the router between."""
+        """The engine is sent to the file's own host, unless credentials, mirrors or plain http need the router."""
         only = artefact.sources[0] if len(artefact.sources) == 1 else None
         if only is not None and only.startswith("https:") and credentials(self.routes.origins[key], only) is None:
             return Response(status=302, headers={"Location": only, "Cache-Control": "no-cache"})
@@ -347,7 +347,7 @@ class Router:
             self._files[(key, own.sha256)] = replace(self.own(own), origin=key, index=self.routes.origins[key].name)
             yield Row(
                 file=own.file, url="", sha256=own.sha256, size=own.size, requires_python=row.requires_python,
-                yanked=row.yanked, metadata=True, uploaded=row.uploaded,
+                yanked=row.yanked, metadata=True,
             )  # fmt: skip
 
     def _artefact(self, key: str, name: str, version: str, row: Row, listing: Listing) -> Artefact:
@@ -366,8 +366,8 @@ class Router:
             index=self.routes.origins[key].name,
             sha256=row.sha256,
             size=row.size,
-            sources=listing.sources.get(row.file, (row.url,)),
-            url=listing.own.get(row.file),
+            sources=listing.addresses(row),
+            url=listing.own_address(row),
             build=build_tag(row.file),
         )
         self._files[(key, identity)] = artefact
@@ -404,7 +404,7 @@ def _identity(row: Row) -> str:
 
 
 def _row_entry(key: str, row: Row) -> dict[str, object]:
-    stated = {"requires-python": row.requires_python, "size": row.size, "upload-time": row.uploaded}
+    stated = {"requires-python": row.requires_python, "size": row.size}
     return {
         "filename": row.file,
         "url": f"http://{HOST}/{key}/files/{_identity(row)}/{quote(row.file)}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,16 +45,30 @@ class Lag:
     served_by: str | None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """One name at one origin, over all its sources."""
+    """One name at one origin, over all its sources. With one source the rows say all, and the tables are empty.
+
+    ``several``: file -> (source, address) in order; ``lacking``: file -> mirrors that do not list it.
+    """
 
     rows: tuple[Row, ...]
-    sources: Mapping[str, tuple[str, ...]]  # file -> addresses in order
-    own: Mapping[str, str]  # file -> address at the index itself, no mirror's
-    lacking: Mapping[str, tuple[str, ...]]  # file -> mirrors that do not list it
     exists: bool
+    several: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    index: str | None = None
     failure: Failure | None = None
+
+    def addresses(self, row: Row) -> tuple[str, ...]:
+        """Where the file is asked, in order."""
+        return tuple(url for _, url in self.several.get(row.file, ())) or (row.url,)
+
+    def own_address(self, row: Row) -> str | None:
+        """Where it lies at the index itself, without credentials; None where only mirrors were asked."""
+        if row.file not in self.several:
+            return without_credentials(row.url) if self.index is not None else None
+        own = (url for source, url in self.several[row.file] if source == self.index)
+        return next((without_credentials(url) for url in own), None)
 
 
 class Sources:
@@ -80,45 +94,43 @@ class Sources:
 
     def _ask(self, origin: Origin, name: str) -> Listing:
         """The pages of all sources in one: a file that a mirror lacks comes from the next that has it."""
-        merged: dict[str, Row] = {}
-        sources: dict[str, tuple[str, ...]] = {}
-        own: dict[str, str] = {}
-        listed: dict[str, set[str]] = {}
+        found: dict[str, Page] = {}
         failure: Failure | None = None
-        exists = False
+        answered = []
         for source in origin.sources:
             try:
                 page = self._page(origin, source, name)
             except _SourceError as error:
                 failure = failure or Failure(kind=error.kind, index=origin.name, name=name, reason=str(error))
                 continue
-            if page is None:
-                listed[source] = set()
-                continue
-            exists = True
-            listed[source] = set()
+            answered.append(source)
+            if page is not None:
+                found[source] = page
+        index = origin.url if origin.url in found else None
+        if len(origin.sources) == 1:
+            rows = found[origin.sources[0]].rows if found else ()
+            return Listing(rows=rows, exists=bool(found), index=index, failure=None if answered else failure)
+        merged: dict[str, Row] = {}
+        several: dict[str, tuple[tuple[str, str], ...]] = {}
+        for source, page in found.items():
             for row in page.rows:
                 first = merged.setdefault(row.file, row)
                 if first.sha256 and row.sha256 and first.sha256 != row.sha256:
                     continue  # another file under the same name: the first source's word stands
                 if first.sha256 is None and row.sha256 is not None:
                     merged[row.file] = replace(row, url=first.url)
-                sources[row.file] = (*sources.get(row.file, ()), row.url)
-                listed[source].add(row.file)
-                if source == origin.url:
-                    own[row.file] = without_credentials(row.url)
+                several[row.file] = (*several.get(row.file, ()), (source, row.url))
         lacking = {
-            file: tuple(source for source, files in listed.items() if file not in files)
-            for file in merged
-            if len(origin.sources) > 1
+            file: tuple(source for source in answered if source not in {place for place, _ in places})
+            for file, places in several.items()
         }
         return Listing(
             rows=tuple(merged.values()),
-            sources=sources,
-            own=own,
+            exists=bool(found),
+            several=several,
             lacking={file: mirrors for file, mirrors in lacking.items() if mirrors},
-            exists=exists,
-            failure=None if exists or listed else failure,
+            index=index,
+            failure=None if answered else failure,
         )
 
     def _page(self, origin: Origin, source: str, name: str) -> Page | None:

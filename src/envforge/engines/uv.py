@@ -70,8 +70,8 @@ def default_index() -> str:
     """The URL that `pypi` means: what uv takes where nothing says otherwise, asked of uv itself."""
     completed = process.run(
         [
-            binary(), "pip", "compile", "--no-config", "--offline", "--no-cache", "--no-python-downloads", "--no-header",
-            "--python", sys.executable, "--emit-index-url", "/dev/null",
+            binary(), "pip", "compile", "--no-config", "--offline", "--no-cache", "--no-python-downloads",
+            "--no-header", "--python", sys.executable, "--emit-index-url", "/dev/null",
         ],
         env=environ.hermetic(),
         timeout=60,
@@ -179,7 +179,7 @@ class Uv:
     def build(
         self, source: str, out: Path, python: str, *, ask: Ask, scratch: Path, name: str, log: Path | None = None
     ) -> Path:
-        """The wheel of the sdist or folder ``source``, built in ``out``. ``name`` is for the error. Raises EnvforgeError.
+        """The wheel of the sdist or folder ``source``, built in ``out``; ``name`` for the error. Raises EnvforgeError.
 
         Several may build at once; the caller has begun the router's run.
         """
@@ -200,7 +200,8 @@ class Uv:
             "build-failed",
             f"`{name}` could not be built: {completed.ending()}",
             cause=self._words(completed.tail(30)),
-            hint="its build may need a compiler, headers or variables (`environment` of the step); or name a version that has a wheel",
+            hint="its build may need a compiler, headers or variables (the step's `environment`); or name a version "
+            "that has a wheel",
         )
 
     def evict(self, names: Sequence[str]) -> Completed:
@@ -317,7 +318,8 @@ def _lock(artefacts: Sequence[tuple[Artefact, str]]) -> str:
     """A PEP 751 lock of exactly these files, at the router's addresses."""
     lines = ['lock-version = "1.0"', 'created-by = "envforge"', ""]
     for artefact, url in artefacts:
-        wheel = f"name = {json.dumps(artefact.file)}, url = {json.dumps(url)}, hashes = {{ sha256 = {json.dumps(artefact.sha256)} }}"
+        file, digest = json.dumps(artefact.file), json.dumps(artefact.sha256)
+        wheel = f"name = {file}, url = {json.dumps(url)}, hashes = {{ sha256 = {digest} }}"
         lines += [
             "[[packages]]",
             f"name = {json.dumps(artefact.name)}",

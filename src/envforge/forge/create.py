@@ -48,8 +48,8 @@ def create(
 ) -> Result[Build]:
     """Build ``profile`` as the environment ``name`` (the profile's own where None).
 
-    Raises UsageError where the name is taken and not to be replaced, EnvforgeError where a step fails. A guard that ends
-    open is no error: it is a finding of the result, and the environment in use is untouched.
+    Raises UsageError where the name is taken and not to be replaced, EnvforgeError where a step fails. A guard that
+    ends open is no error: it is a finding of the result, and the environment in use is untouched.
     """
     chosen = check_name(profile.name if name is None else name)
     check(profile)
@@ -97,7 +97,9 @@ def build(
                 findings=predicted.findings,
             )
         _warn_of_space(shop, predicted)
-        maker = _Maker(shop, work, profile, name, predicted, planner, host.driver)
+        maker = _Maker(
+            shop=shop, work=work, profile=profile, name=name, predicted=predicted, planner=planner, driver=host.driver
+        )
         return maker.make(command, started)
 
 
@@ -130,8 +132,9 @@ class _Interrupted:
 class _Maker:
     """Carries one build through, and leaves the records right however it ends."""
 
-    def __init__(  # noqa: PLR0913 - one build's parts
+    def __init__(
         self,
+        *,
         shop: Shop,
         work: Bench,
         profile: Profile,
@@ -261,13 +264,7 @@ class _Maker:
         """What lies there, if it is exactly the last snapshot, and that exactly what the plan foresees; else None."""
         try:
             snapshot = snapshots.latest(home, self._name, generation)
-            if snapshot is None or not 0 < snapshot.step <= len(self._plan.steps):
-                return None
-            if kept_profiles.text(home, self._name, generation) != self._profile.text:
-                return None
-            if snapshot.python != self._work.facts.version or snapshot.engine != self._shop.settings.engine:
-                return None
-            if not _foreseen(snapshot, self._plan.steps[: snapshot.step]):
+            if snapshot is None or not self._goes_on_from(snapshot, kept_profiles.text(home, self._name, generation)):
                 return None
             rows = snapshots.read(home, self._name, generation, snapshot.step, files=True).files
             prefix = home.prefix(self._name, generation)
@@ -280,9 +277,19 @@ class _Maker:
             return None
         return observation
 
+    def _goes_on_from(self, snapshot: Snapshot, text: str) -> bool:
+        """Whether this build, had it not been interrupted, would stand where the snapshot does."""
+        return (
+            0 < snapshot.step <= len(self._plan.steps)
+            and text == self._profile.text
+            and snapshot.python == self._work.facts.version
+            and snapshot.engine == self._shop.settings.engine
+            and _foreseen(snapshot, self._plan.steps[: snapshot.step])
+        )
+
     def _abandon(self, generation: int) -> None:
         self._say(
-            f"generation {generation} of `{self._name}` was left unfinished by an interrupted build: it is removed, this starts clean"
+            f"generation {generation} of `{self._name}`, left by an interrupted build, is removed: this starts clean"
         )
         Journal(self._shop.home.journal(self._name, generation)).append("abandoned")
         left = delete(self._shop.home.prefix(self._name, generation))
@@ -294,16 +301,18 @@ class _Maker:
                 hint="make them writable, then run it again",
             )
 
-    # -- small things ---------------------------------------------------------------------------------------------------
+    # -- small things -----------------------------------------------------------------------------------------------
 
     def _executor(self, generation: int) -> Executor:
-        return Executor(self._shop, self._work, self._profile, self._name, generation, self._driver)
+        return Executor(
+            self._shop, self._work, self._profile, name=self._name, generation=generation, driver=self._driver
+        )
 
     def _say(self, text: str) -> None:
         self._shop.tell(Note(text=text))
 
     def _broken_world(self, executor: Executor, error: OSError) -> EnvforgeError:
-        """A full disk or a vanished folder, in the user's words; the note in the journal is tried, it may not fit either."""
+        """A full disk or a vanished folder, in the user's words."""
         message = f"the build of `{self._name}` failed: {error.strerror or error}"
         failure = EnvforgeError(
             "disk-full" if error.errno == 28 else "system-error",
@@ -316,11 +325,11 @@ class _Maker:
         except EnvforgeError:
             return LeftoverError(
                 failure.code, message, cause=failure.cause,
-                hint=f"{failure.hint or 'mend that'}; what is left in {executor.prefix} the next `envforge create` removes",
+                hint=f"{failure.hint or 'mend that'}; the next `create` removes what is left in {executor.prefix}",
             )  # fmt: skip
         return failure
 
-    def _result(  # noqa: PLR0913
+    def _result(
         self,
         executor: Executor,
         generation: int,

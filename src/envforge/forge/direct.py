@@ -70,7 +70,7 @@ def _from_path(bench: Bench, step: Step, name: str, path: Path) -> BuiltWheel:
     origin = Origin(kind="path", url=path.resolve().as_uri(), sha256=digest)
     if path.suffix == ".whl":
         return bench.built.keep(path, origin, source)
-    return build(bench, step, name, str(path), origin, source)
+    return build(bench, step, name, str(path), origin=origin, source=source)
 
 
 def _from_url(bench: Bench, step: Step, name: str, url: str) -> BuiltWheel:
@@ -99,7 +99,7 @@ def _from_url(bench: Bench, step: Step, name: str, url: str) -> BuiltWheel:
     origin = Origin(kind="url", url=shown, sha256=digest.hexdigest())
     if target.suffix == ".whl":
         return bench.built.keep(target, origin, source)
-    return build(bench, step, name, str(target), origin, source)
+    return build(bench, step, name, str(target), origin=origin, source=source)
 
 
 def _from_git(bench: Bench, step: Step, name: str, url: str) -> BuiltWheel:
@@ -139,7 +139,7 @@ def _from_git(bench: Bench, step: Step, name: str, url: str) -> BuiltWheel:
     tree = clone / folder
     if not tree.is_dir():
         raise EnvforgeError("git-failed", f"`{shown}` has no folder `{folder}`")
-    return build(bench, step, name, str(tree), Origin(kind="git", url=shown, commit=commit), source)
+    return build(bench, step, name, str(tree), origin=Origin(kind="git", url=shown, commit=commit), source=source)
 
 
 def _git_proxies(bench: Bench) -> dict[str, str]:
@@ -149,13 +149,20 @@ def _git_proxies(bench: Bench) -> dict[str, str]:
 
 
 def build(
-    bench: Bench, step: Step, name: str, source_path: str, origin: Origin, source: str, python: str | None = None
+    bench: Bench,
+    step: Step,
+    name: str,
+    path: str,
+    *,
+    origin: Origin,
+    source: str,
+    python: str | None = None,
 ) -> BuiltWheel:
     """Build a wheel from an sdist or folder and keep it under the key ``source``. Raises EnvforgeError."""
     interpreter = python or bench.python
     if interpreter is None:
         raise EnvforgeError(
-            "python-missing", f"`{name}` has to be built from source, and Python {bench.facts.version} is not on this machine",
+            "python-missing", f"`{name}` must be built, and Python {bench.facts.version} is not on this machine",
             hint="install that Python, or name a version that has a wheel",
         )  # fmt: skip
     out = Path(tempfile.mkdtemp(dir=bench.scratch))
@@ -166,7 +173,7 @@ def build(
         no_build_isolation=(name,) if python is not None else (),
         environment=step.environment,
     )
-    wheel = bench.uv.build(source_path, out, interpreter, ask=ask, scratch=out, name=name)
+    wheel = bench.uv.build(path, out, interpreter, ask=ask, scratch=out, name=name)
     return bench.built.keep(wheel, origin, source)
 
 

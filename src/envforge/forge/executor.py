@@ -1,4 +1,4 @@
-"""Builds a generation: one step after the other is applied, looked at, compared with the plan, judged and remembered."""
+"""Builds a generation: each step is applied, looked at, compared with the plan, judged and remembered."""
 
 from __future__ import annotations
 
@@ -36,16 +36,8 @@ from .timeline import Timeline
 class Stopped(Exception):  # noqa: N818 - a verdict, not an error
     """A guard opened that the plan did not foresee. ``findings`` are what stands open."""
 
-    def __init__(self, findings: tuple[Finding, ...]) -> None:
-        super().__init__("a guard opened unpredicted")
-        self.findings = findings
-
-
-class Executor:
-    """One generation under construction. ``planner`` foresees, ``journal`` and the snapshots remember."""
-
     def __init__(
-        self, shop: Shop, work: Bench, profile: Profile, name: str, generation: int, driver: str | None
+        self, shop: Shop, work: Bench, profile: Profile, *, name: str, generation: int, driver: str | None
     ) -> None:
         self._shop = shop
         self._work = work
@@ -224,7 +216,7 @@ class Executor:
             )  # fmt: skip
 
     def check_links(self, step: str) -> None:
-        """After foreign code ran: no file that is shared by hard link may have been written in place. Raises EnvforgeError."""
+        """After foreign code ran: no file shared by hard link may have been written in place. Raises EnvforgeError."""
         hit = inside.poisoned(self._shop.home, self._name, self._generation, self.rows)
         if hit is None:
             return
@@ -239,10 +231,12 @@ class Executor:
         others = ", ".join(f"`{other}`" for other in hit.environments)
         raise EnvforgeError(
             "shared-file-written",
-            f"`{step}` wrote into {len(hit.paths)} file(s) that the environment shares with the cache: {', '.join(hit.paths[:5])}",
+            f"`{step}` wrote into {len(hit.paths)} file(s) that the environment shares with the cache: "
+            + ", ".join(hit.paths[:5]),
             cause="they are hard links: every environment that holds them changed too; "
             + (f"these do: {others}" if others else "no other environment holds them"),
-            hint=f"the cache was rid of {evicted}; rebuild the environments named, and use `link_mode: copy` for a profile whose steps edit files",
+            hint=f"the cache was rid of {evicted}; build the environments named anew, and set `link_mode: copy` "
+            "where steps edit files",
         )
 
     # -- looking and remembering ---------------------------------------------------------------------------------------
@@ -386,7 +380,7 @@ def _journalled(position: int, done: StepDone) -> dict[str, Any]:
 
 
 class _watched:  # noqa: N801 - a context manager, used like a function
-    """Tell, twice a second, how many bytes the engine's process has written so far (unpacked, so more than it fetches)."""
+    """Tell, twice a second, how many bytes the engine's process has written (unpacked, so more than it fetches)."""
 
     def __init__(self, shop: Shop, what: str, to_fetch: int) -> None:
         self._shop = shop

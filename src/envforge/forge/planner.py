@@ -40,7 +40,7 @@ class Planner:
     ``metadata`` its METADATA, ``timeline`` what came before.
     """
 
-    def __init__(  # noqa: PLR0913 - what a prediction depends on
+    def __init__(
         self,
         bench: Bench,
         profile: Profile,
@@ -287,11 +287,11 @@ def distribution(artefact: Artefact, metadata: bytes) -> Distribution:
 
 
 def sdist_wheel(bench: Bench, step: Step, artefact: Artefact, python: str | None = None) -> BuiltWheel:
-    """Build the wheel of an sdist into envforge's store; inside the environment of ``python`` if given. Raises EnvforgeError."""
+    """Build an sdist's wheel into the store; inside the environment of ``python`` if given. Raises EnvforgeError."""
     source = Path(tempfile.mkdtemp(dir=bench.scratch)) / artefact.file
     source.symlink_to(bench.router.fetch(artefact))
     origin = Origin(kind="sdist", url=artefact.url, sha256=artefact.sha256)
-    return direct.build(bench, step, artefact.name, str(source), origin, artefact.id, python)
+    return direct.build(bench, step, artefact.name, str(source), origin=origin, source=artefact.id, python=python)
 
 
 def known_size(cache: Path, sha256: str) -> int | None:

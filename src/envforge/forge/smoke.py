@@ -1,4 +1,4 @@
-"""Smoke checks: each in a child process of its own group, with a time limit; a signal is a finding, not a crash of ours."""
+"""Smoke checks: each in a child process of its own group, with a time limit; a signal is a finding."""
 
 from __future__ import annotations
 

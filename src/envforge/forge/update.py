@@ -22,7 +22,7 @@ from .shop import Shop
 
 
 def update(shop: Shop, name: str, *, no_build: bool = False) -> Result[Build]:
-    """Build ``name`` anew from its profile as the file reads now. Raises UsageError where there is no such environment."""
+    """Build ``name`` anew from its profile as the file reads now. Raises UsageError: no such environment."""
     home = shop.home
     with hold(home, check_name(name), "update"):
         current = home.current(name)
@@ -54,7 +54,7 @@ def _source(home: Home, name: str, generation: int) -> Path:
 
 
 def unchanged(shop: Shop, name: str, generation: int, recorded: Profile, profile: Profile) -> tuple[State, ...]:
-    """What the lock holds after each leading step that reads as it did, under the same Python, indexes and constraints."""
+    """What the lock holds after each leading step that reads as it did, under the same Python and constraints."""
 
     def frame(each: Profile) -> tuple[object, ...]:
         bounds = tuple(guard for guard in each.guards if getattr(guard, "constrain", False))

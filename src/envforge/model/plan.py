@@ -81,7 +81,7 @@ class GuardVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``findings`` are those still there at the end, plus what concerns no single step (ambient configuration, mirrors).
+    """``findings``: those still there at the end, and what concerns no single step (ambient configuration, mirrors).
 
     ``download``: bytes to fetch; ``disk``: bytes that the environment needs; ``free``: bytes free where it goes.
     ``python``: path of the interpreter, None where it is not on this machine.

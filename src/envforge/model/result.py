@@ -43,7 +43,7 @@ class Build:
     """What ``create`` and ``update`` did.
 
     ``switched``: the environment now is this generation. ``continued``: the step after which an interrupted build was
-    taken up again, None for a clean start. ``differs``: where what was built differs from the plan. ``prefix``: real path.
+    taken up again, None for a clean start. ``differs``: where the build differs from the plan. ``prefix``: real path.
     """
 
     plan: Plan

@@ -82,7 +82,7 @@ class Clash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debris:
-    """Something broken in site-packages. ``kind``: ``record-missing`` (no RECORD or no METADATA) or ``leftover`` (``~name``)."""
+    """Something broken in site-packages. ``kind``: ``record-missing`` (RECORD, METADATA), ``leftover`` (``~name``)."""
 
     kind: str
     name: str

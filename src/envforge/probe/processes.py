@@ -51,7 +51,7 @@ def _argv(entry: Path) -> tuple[str, ...]:
 
 
 def _started_from(argv: tuple[str, ...], real: str) -> bool:
-    """Whether the program or its script is named by a path into the prefix; its last part may be a symlink out of it."""
+    """Whether program or script is named by a path into the prefix; its last part may be a symlink out of it."""
     folders = [word.rpartition("/")[0] for word in argv[:2] if word.startswith("/")]
     return any(_inside(os.path.realpath(folder), real) for folder in folders)
 

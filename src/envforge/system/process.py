@@ -136,7 +136,7 @@ def run(
 
 
 def _die_with_parent() -> Callable[[], None] | None:
-    """What a child does first: ask the kernel to end it should envforge be killed, so that no engine works on unwatched."""
+    """What a child does first: ask the kernel to end it should envforge be killed, so that no engine works on."""
     import ctypes  # noqa: PLC0415 - before the fork, since nothing may be loaded after it
 
     try:
