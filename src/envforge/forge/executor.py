@@ -36,6 +36,14 @@ from .timeline import Timeline
 class Stopped(Exception):  # noqa: N818 - a verdict, not an error
     """A guard opened that the plan did not foresee. ``findings`` are what stands open."""
 
+    def __init__(self, findings: tuple[Finding, ...]) -> None:
+        super().__init__("a guard opened unpredicted")
+        self.findings = findings
+
+
+class Executor:
+    """One generation under construction; ``driver``: the host's, for the record."""
+
     def __init__(
         self, shop: Shop, work: Bench, profile: Profile, *, name: str, generation: int, driver: str | None
     ) -> None:
