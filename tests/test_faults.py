@@ -52,10 +52,13 @@ def digest(folder: Path) -> Mapping[str, str]:
     }
 
 
-def wait_until(true: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + _PATIENCE
+def wait_until(true: Callable[[], bool], child: subprocess.Popen[str]) -> None:
+    """Wait for what a running command will do; fail with what it said if it ends or takes too long before."""
+    last = time.monotonic() + _PATIENCE
     while not true():
-        assert time.monotonic() < end, f"waited in vain for {what}"
+        if child.poll() is not None or time.monotonic() > last:
+            child.kill()
+            pytest.fail(f"waited in vain\n{finish(child)}")
         time.sleep(0.002)
 
 
@@ -145,7 +148,7 @@ def test_a_signal_while_a_child_runs(tmp_path: Path, number: signal.Signals, whe
             steps = [*NEW_STEPS[:1], {"name": "wait", "run": ["python", "-c", code]}, *NEW_STEPS[1:]]
             write_profile(cli, server, steps)
         child = cli.start("create", "demo", "--replace")
-        wait_until(mark.exists, "the child of the build")
+        wait_until(mark.exists, child)
         end(child, number)
         hold.unlink()
         whole(cli, before)
@@ -164,7 +167,7 @@ def test_a_signal_right_after_an_event_of_the_journal(tmp_path: Path, event: str
         before = digest(cli.link().resolve())
         write_profile(cli, server, NEW_STEPS, smoke=[{"import": ["six"]}])
         child = cli.start("create", "demo", "--replace")
-        wait_until(lambda: f'"{event}"' in journal(cli, 2) or child.poll() is not None, event)
+        wait_until(lambda: f'"{event}"' in journal(cli, 2), child)
         child.send_signal(number)
         answer = finish(child)
         assert "Traceback" not in answer.stderr, answer.stderr
@@ -185,7 +188,7 @@ def test_an_interrupted_first_create_goes_on_after_the_finished_step(tmp_path: P
         wait = {"name": "wait", "run": ["python", "-c", holding(mark, hold)]}
         write_profile(cli, server, [*NEW_STEPS[:2], wait, NEW_STEPS[2]])
         child = cli.start("create", "demo")
-        wait_until(mark.exists, "the third step")
+        wait_until(mark.exists, child)
         end(child, signal.SIGKILL)
         assert not cli.link().exists()
         hold.unlink()
@@ -201,7 +204,7 @@ def test_two_creates_of_one_name(tmp_path: Path) -> None:
         cli = Cli(root=tmp_path)
         write_profile(cli, server, [*OLD_STEPS, {"name": "wait", "run": ["python", "-c", holding(mark, hold)]}])
         first = cli.start("create", "demo")
-        wait_until(mark.exists, "the first create")
+        wait_until(mark.exists, first)
         second = cli.run("create", "demo")
         contract(second)
         assert second.exit == 1, str(second)
@@ -231,7 +234,7 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
 
 def test_a_disk_that_fills(tmp_path: Path) -> None:
     huge = Wheel(name="huge", version="1.0.0", files={"huge/data.txt": noise(12_000_000)})
-    with mounted(tmp_path / "forge", "size=10m"), serve({"pypi": Index(artefacts=[SIX, huge], sizes=False)}) as server:
+    with mounted(tmp_path / "forge", "size=24m"), serve({"pypi": Index(artefacts=[SIX, huge], sizes=False)}) as server:
         cli = Cli(root=tmp_path)
         write_profile(cli, server, OLD_STEPS)
         done(cli.run("create", "demo"))

@@ -135,7 +135,7 @@ class Router:
             listing = self._sources.listing(key, name)
             if not listing.exists:
                 continue
-            row = choose(self._rows(key, name, listing), name, version, self.tags)
+            row = choose(list(self._rows(key, name, listing)), name, version, self.tags)
             if row is not None:
                 return self._artefact(key, name, version, row, listing)
         raise EnvforgeError(

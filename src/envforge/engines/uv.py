@@ -239,7 +239,14 @@ class Uv:
         for failure in asked.failures:
             return index_error(failure.kind, failure.index, failure.name, failure.reason)
         words = self._words(completed.stderr)
-        if "hash mismatch" in words.lower():
+        if "No space left on device" in words:
+            return EnvforgeError(
+                "disk-full",
+                f"the step `{step}` filled the disk",
+                cause=_tail(words),
+                hint="free some space (`df -h`), then run the same command again",
+            )
+        if "hash mismatch" in words.lower() or "DO NOT MATCH THE HASHES" in words:
             return EnvforgeError(
                 "hash-mismatch",
                 f"the step `{step}` got a file whose sha256 is not the one that its index states",
@@ -267,7 +274,7 @@ class Uv:
                 hint="loosen one of the two requirements, or install them in another order",
             )
         return EnvforgeError(
-            "engine-failed", f"the step `{step}` failed: uv ended with {completed.ending()}", cause=_tail(words)
+            "engine-failed", f"the step `{step}` failed: its engine ended with {completed.ending()}", cause=_tail(words)
         )
 
     def _words(self, text: str) -> str:

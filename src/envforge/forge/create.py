@@ -34,7 +34,7 @@ from .planner import Planner
 from .remove import delete
 from .shop import Shop
 
-_OVER = frozenset({"switched", "failed", "abandoned"})
+_OVER = frozenset({"switched", "abandoned"})
 
 
 def create(
@@ -86,7 +86,7 @@ def build(
 
         pythons.find(profile.python)
         raise EnvforgeError("python-not-found", f"Python {profile.python} is not on this machine")
-    host = machines.look(shop.home.root)
+    host = machines.look(shop.home.root, software=False)
     with bench(shop, profile, facts, python) as work:
         planner = first_planner(shop, work, profile, no_build=no_build)
         predicted = predict(shop, work, profile, planner, machine=host, strict=not any_machine, locked=locked)
@@ -176,10 +176,10 @@ class _Maker:
         try:
             checks, findings = self._build(executor, first, fresh=continued is None)
         except (KeyboardInterrupt, InterruptedByUserError):
-            executor.journal.append("interrupted")
+            self._note(executor, "interrupted")
             raise
         except EnvforgeError as error:
-            executor.journal.append("failed", code=error.code, message=error.message)
+            self._note(executor, "failed", code=error.code, message=error.message, cause=error.cause)
             raise
         except OSError as error:
             raise self._broken_world(executor, error) from error
@@ -254,7 +254,8 @@ class _Maker:
             return None
         generation = numbers[-1]
         events = Journal(home.journal(self._name, generation)).events()
-        if any(event.kind in _OVER for event in events):
+        # What a guard stopped is kept to look at; what a broken world stopped is taken up again.
+        if any(event.kind in _OVER or (event.kind == "failed" and "findings" in event.data) for event in events):
             return None
         observation = self._whole(home, generation)
         done = snapshots.latest(home, self._name, generation) if observation is not None else None
@@ -311,6 +312,15 @@ class _Maker:
     def _say(self, text: str) -> None:
         self._shop.tell(Note(text=text))
 
+    @staticmethod
+    def _note(executor: Executor, kind: str, **data: str | None) -> bool:
+        """Write down how it ended; False where not even that can be written (a full disk)."""
+        try:
+            executor.journal.append(kind, **data)
+        except EnvforgeError:
+            return False
+        return True
+
     def _broken_world(self, executor: Executor, error: OSError) -> EnvforgeError:
         """A full disk or a vanished folder, in the user's words."""
         message = f"the build of `{self._name}` failed: {error.strerror or error}"
@@ -320,14 +330,14 @@ class _Maker:
             cause=str(error.filename) if error.filename else None,
             hint="free some space (`df -h`), then run the same command again" if error.errno == 28 else None,
         )
-        try:
-            executor.journal.append("failed", code=failure.code, message=message)
-        except EnvforgeError:
-            return LeftoverError(
-                failure.code, message, cause=failure.cause,
-                hint=f"{failure.hint or 'mend that'}; the next `create` removes what is left in {executor.prefix}",
-            )  # fmt: skip
-        return failure
+        if self._note(executor, "failed", code=failure.code, message=message):
+            return failure
+        return LeftoverError(
+            failure.code,
+            message,
+            cause=failure.cause,
+            hint=f"{failure.hint or 'mend that'}; the next `create` removes what is left in {executor.prefix}",
+        )
 
     def _result(
         self,

@@ -22,7 +22,7 @@ from envforge.model.state import Distribution, FileRow, Observation, State
 from envforge.probe import prefix as prefixes
 from envforge.rules.context import Moment
 from envforge.rules.diff import changes as differences
-from envforge.store import pylock, snapshots
+from envforge.store import contents, pylock, snapshots
 from envforge.store.journal import Journal
 from envforge.system import clock, environ, process
 
@@ -307,6 +307,10 @@ class Executor:
             ),
             lock,
         )
+        for clash in observation.clashes:
+            if clash.actual is not None:
+                file = self.prefix / clash.path
+                contents.keep(self._shop.home, self._name, self._generation, file, clash.actual)
         self._learn_sizes(observation, state)
         return state
 

@@ -170,15 +170,17 @@ class Planner:
         if sdists:
             builds += self._build(step, sdists)
         builds += [artefact.sdist.file for artefact in found if artefact.sdist is not None]
-        for move in installed:
-            self._enter(step, move.name, move.version)
+        for artefact in found:
+            self._enter(step, artefact)
 
     def _leave(self, names: Iterable[str]) -> None:
         gone = [(name, self.state.pop(name).version) for name in names]
         self._phantom.remove(gone)
 
-    def _enter(self, step: Step, name: str, version: str) -> None:
-        artefact = self._bench.router.find(name, version, step.indexes)
+    def _enter(self, step: Step, found: Artefact) -> None:
+        name, version = found.name, found.version
+        # An sdist may have been built meanwhile, and is then a wheel.
+        artefact = found if found.wheel else self._bench.router.find(name, version, step.indexes)
         if artefact.wheel:
             metadata = self._bench.router.metadata(artefact)
         else:

@@ -20,8 +20,11 @@ T = TypeVar("T")
 _KINDS: dict[str, type] = {"str": str, "int": int, "bool": bool}
 
 
-def look(home: Path) -> Machine:
-    """This machine; ``home`` (which need not exist yet) says on which disk the free space counts."""
+def look(home: Path, *, software: bool = True) -> Machine:
+    """This machine; ``home`` (which need not exist yet) says on which disk the free space counts.
+
+    Without ``software``, Pythons (each is run once) and ambient configuration are left out.
+    """
     cards = gpus.look()
     return Machine(
         system=environ.operating_system(),
@@ -33,8 +36,8 @@ def look(home: Path) -> Machine:
         driver=cards.driver,
         cuda=cards.cuda,
         disk_free=_free(home),
-        pythons=pythons.everything(),
-        ambient=ambient.look(),
+        pythons=pythons.everything() if software else (),
+        ambient=ambient.look() if software else (),
         user_site=ambient.user_site(),
     )
 

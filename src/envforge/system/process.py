@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal as signals
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ def run(
 
         return consume
 
-    timed_out = False
+    expired = threading.Event()
     nothing = Path(os.devnull).open("rb")  # noqa: SIM115 - closed below, after the child has ended
     try:
         child = command(
@@ -108,17 +109,20 @@ def run(
         )
         if on_start is not None:
             on_start(child.pid)
+        # sh's own time limit polls; a timer costs nothing until it fires.
+        alarm = threading.Timer(timeout or 0, _expire, args=(child, expired))
+        alarm.daemon = True
         try:
-            try:
-                child.wait(timeout=timeout)
-            except sh.TimeoutException:
-                timed_out = True
-                _end(child)
+            if timeout is not None:
+                alarm.start()
+            child.wait()
         except sh.ErrorReturnCode:
             pass
         except BaseException:
             _end(child)
             raise
+        finally:
+            alarm.cancel()
         code = child.exit_code
     finally:
         nothing.close()
@@ -131,7 +135,7 @@ def run(
         signal=name,
         stdout="".join(out),
         stderr="".join(err),
-        timed_out=timed_out,
+        timed_out=expired.is_set(),
     )
 
 
@@ -144,6 +148,11 @@ def _die_with_parent() -> Callable[[], None] | None:
     except (OSError, AttributeError):
         return None
     return lambda: prctl(_PR_SET_PDEATHSIG, int(signals.SIGKILL), 0, 0, 0)
+
+
+def _expire(child: Any, expired: threading.Event) -> None:
+    expired.set()
+    _end(child)
 
 
 def _end(child: Any) -> None:
