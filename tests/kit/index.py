@@ -99,7 +99,7 @@ class _Shelf:
 
 
 class Server(ThreadingHTTPServer):
-    """Any number of indexes under ``http://127.0.0.1:PORT/NAME/simple/`` or a path of their own; it remembers every request."""
+    """Any number of indexes under ``http://127.0.0.1:PORT/NAME/``; it remembers every request."""
 
     daemon_threads = True
     block_on_close = False

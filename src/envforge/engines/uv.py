@@ -162,16 +162,11 @@ class Uv:
         lock = scratch / "pylock.step.toml"
         lock.write_text(_lock([(artefact, self._router.offer(artefact)) for artefact in artefacts]))
         self._router.begin()
-        arguments = [
-            "pip",
-            "install",
-            "--no-deps",
-            "--python",
-            str(prefix / "bin" / "python"),
-            "--requirement",
-            str(lock),
-        ]
-        return self._run(arguments, log=log, watch=watch)
+        # Only wheels of an index that is named here are found again in uv's cache, whatever the lock says.
+        *first, last = dict.fromkeys(index_url(artefact.origin) for artefact in artefacts)
+        arguments = ["pip", "install", "--no-deps", "--python", str(prefix / "bin" / "python")]
+        arguments += [*(word for url in first for word in ("--index", url)), "--default-index", last]
+        return self._run([*arguments, "--requirement", str(lock)], log=log, watch=watch)
 
     def uninstall(self, prefix: Path, names: Sequence[str], log: Path) -> Completed:
         return self._run(["pip", "uninstall", "--python", str(prefix / "bin" / "python"), *names], log=log)
