@@ -41,10 +41,10 @@ def plain() -> dict[str, Any]:
         ({"schema": "one"}, "schema"),
         ({"schema": 2}, "newer"),
         ({"gpus": [{"index": 0}]}, "`uuid` is missing"),
-        ({"gpus": 3}, "iterable"),
-        ({"disk_free": "much"}, "`disk_free`"),
-        ({"driver": 550.54}, "`driver`"),
-        ({"system": None}, "`system`"),
+        ({"gpus": 3}, "`gpus` is no list"),
+        ({"disk_free": "much"}, "disk_free` is no int"),
+        ({"driver": 550.54}, "driver` is no str"),
+        ({"system": None}, "system` is no str"),
     ],
 )
 def test_a_file_that_is_none(tmp_path: Path, change: dict[str, Any], said: str) -> None:

@@ -64,7 +64,7 @@ CASES: dict[str, tuple[str, list[str]]] = {
     "index without name": ("indexes: [{url: 'https://a.example/s'}]", ["4:11: `name` is missing"]),
     "index with a strange scheme": (
         "indexes: [{name: t, url: 'ftp://a.example/s'}]",
-        ["4:26: invalid URL `ftp://a.example/s`: expected one with `http://`, `https://`, `file://`"],
+        ["4:26: invalid URL `ftp://a.example/s`: expected one with `http://`, `https://`"],
     ),
     "password in an index": (
         "indexes: [{name: t, url: 'https://me:secret@a.example/s'}]",

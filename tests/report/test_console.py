@@ -46,7 +46,7 @@ def test_a_plan_tells_who_opened_through_whom_and_who_heals() -> None:
     assert "heals hold-violated transformers, open since step `tool`" in text
     assert "opened by step `tool`, healed by step `pin`" in text
     assert "everything holds at the end; 1 finding opens on the way and is healed" in text
-    assert "symbol f in libf.so unknown until the step is done" in text
+    assert "symbol f in libf.so unknown" in text
     assert "download 55.0 MB · disk 180.0 MB of 25.0 GB free" in text
     assert "runs code of old-1.0.tar.gz" in text
 

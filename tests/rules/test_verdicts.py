@@ -70,7 +70,10 @@ def test_over_time_says_the_same_from_findings_that_are_known() -> None:
 
 def test_a_constraint_is_suggested_where_it_would_have_helped() -> None:
     about = profile(HOLD, Keep(names=("torch",)), Forbid(patterns=("vllm",)))
-    (note,) = constrain_would_help(found(context(about, OPEN)), about)
+    (note,) = constrain_would_help(found(context(about, OPEN)), {HOLD})
     assert note.startswith("the guard `hold transformers<5` opens in step `vllm`: with `constrain: true`")
-    held = profile(Hold(requirement="transformers<5", constrain=True))
-    assert constrain_would_help(found(context(held, OPEN)), held) == ()
+
+
+def test_no_constraint_is_suggested_where_the_resolver_found_none() -> None:
+    about = profile(HOLD)
+    assert constrain_would_help(found(context(about, OPEN)), set()) == ()

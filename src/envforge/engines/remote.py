@@ -108,8 +108,12 @@ def pkg_info(sdist: Path) -> bytes:
 _BOUND = frozenset({"requires-dist", "requires-python", "provides-extra", "version"})
 
 
-def is_static(metadata: bytes) -> bool:
-    """Whether an sdist's PKG-INFO may be believed without building it (PEP 643): nothing that binds is dynamic."""
+def is_static(sdist: Path) -> bool:
+    """Whether the sdist need not be built for its metadata (PEP 643): it states all that binds, none as dynamic."""
+    try:
+        metadata = pkg_info(sdist)
+    except EnvforgeError:
+        return False
     headers = BytesHeaderParser().parsebytes(metadata.partition(b"\n\n")[0] + b"\n\n")
     version = str(headers.get("Metadata-Version", "1.0")).split(".")
     dynamic = {str(field).strip().lower() for field in headers.get_all("Dynamic", ())}

@@ -143,7 +143,7 @@ def predict(
         disk=sum(_unpacked(work, item) for item in final.values()),
         free=shutil.disk_usage(work.cache).free,
         python=work.python,
-        notes=constrain_would_help(everything, profile),
+        notes=constrain_would_help(everything, planner.helped),
         lost=lost_builds(work, profile, final.values()),
     )
 

@@ -18,10 +18,10 @@ from envforge.engines.artefacts import Artefact
 from envforge.engines.built import BuiltWheel
 from envforge.engines.phantom import Phantom
 from envforge.engines.remote import is_static, pkg_info
-from envforge.engines.uv import Ask
+from envforge.engines.uv import Ask, Move
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.plan import Change, StepPlan
-from envforge.model.profile import Action, Hold, Keep, Profile, Step
+from envforge.model.profile import Action, Guard, Hold, Keep, Profile, Step
 from envforge.model.state import Distribution, Origin, State
 from envforge.rules.because import explain
 from envforge.rules.context import Moment, matches, requested_by
@@ -58,6 +58,7 @@ class Planner:
         self._assumed = False
         self.state: dict[str, Distribution] = dict(base)
         self.artefacts: dict[tuple[str, str], Artefact] = {}
+        self.helped: set[Guard] = set()
         self.timeline = timeline or Timeline(profile, bench.facts.markers, substitutes, base=dict(base))
         self._phantom = Phantom(
             Path(tempfile.mkdtemp(dir=bench.scratch)) / "phantom",
@@ -163,6 +164,7 @@ class Planner:
         )
         scratch = Path(tempfile.mkdtemp(dir=self._bench.scratch))
         moves = self._bench.uv.resolve(self._phantom.target, ask, scratch, step.name)
+        self._try_constraints(step, ask, moves, scratch)
         self._leave(move.name for move in moves if move.action == "uninstalled")
         installed = [move for move in moves if move.action == "installed"]
         found = [self._bench.router.find(move.name, move.version, step.indexes) for move in installed]
@@ -210,7 +212,7 @@ class Planner:
         return [artefact.file for artefact in dynamic]
 
     def _static(self, artefact: Artefact) -> bool:
-        return is_static(pkg_info(self._bench.router.fetch(artefact)))
+        return is_static(self._bench.router.fetch(artefact))
 
     # -- constraints -------------------------------------------------------------------------------------------------
 
@@ -237,6 +239,19 @@ class Planner:
                     held[name] = f"{name}{requirement.specifier}{marker}"
         return held
 
+    def _try_constraints(self, step: Step, ask: Ask, moves: tuple[Move, ...], scratch: Path) -> None:
+        """Where a guard without `constrain` is about to open, ask the resolver whether that would have helped."""
+        chosen = {move.name: move.version for move in moves if move.action == "installed"}
+        for guard in self._profile.guards:
+            bounds = _bounds(guard, self.state, chosen, step.allow)
+            if bounds:
+                try:
+                    bounded = replace(ask, constraints=(*ask.constraints, *bounds))
+                    self._bench.uv.resolve(self._phantom.target, bounded, scratch, step.name)
+                except EnvforgeError:
+                    continue
+                self.helped.add(guard)
+
     @staticmethod
     def _all_installed(step: Step, before: State) -> None:
         absent = [name for line in step.arguments if (name := canonicalize_name(_name(line))) not in before]
@@ -259,6 +274,19 @@ class Planner:
 
 def _asks(step: Step) -> bool:
     return step.action in {Action.INSTALL, Action.BACKFILL, Action.PIN}
+
+
+def _bounds(guard: Guard, before: State, chosen: Mapping[str, str], allow: tuple[str, ...]) -> tuple[str, ...]:
+    """The constraints that would have kept ``guard`` from opening by ``chosen``; none where it does not open."""
+    if isinstance(guard, Hold) and not guard.constrain:
+        requirement = Requirement(guard.requirement)
+        version = chosen.get(canonicalize_name(requirement.name))
+        if version is not None and not requirement.specifier.contains(version, prereleases=True):
+            return (f"{requirement.name}{requirement.specifier}",)
+    if isinstance(guard, Keep) and not guard.constrain:
+        names = [name for name in chosen if name in before and matches(name, guard.names) and not matches(name, allow)]
+        return tuple(f"{name}=={before[name].version}" for name in names)
+    return ()
 
 
 def _name(line: str) -> str:

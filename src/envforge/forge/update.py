@@ -21,7 +21,7 @@ from .plan import check
 from .shop import Shop
 
 
-def update(shop: Shop, name: str, *, no_build: bool = False) -> Result[Build]:
+def update(shop: Shop, name: str) -> Result[Build]:
     """Build ``name`` anew from its profile as the file reads now. Raises UsageError: no such environment."""
     home = shop.home
     with hold(home, check_name(name), "update"):
@@ -37,7 +37,8 @@ def update(shop: Shop, name: str, *, no_build: bool = False) -> Result[Build]:
         if locked:
             steps = ", ".join(f"`{step.name}`" for step in profile.steps[: len(locked)])
             shop.tell(Note(text=f"unchanged, so from the lock of generation {current}: {steps}"))
-        return build(shop, profile, name, command="update", no_build=no_build, locked=locked)
+        # It was built for this machine, or in spite of it, once: a card that does not fit is told again, not refused.
+        return build(shop, profile, name, command="update", any_machine=True, locked=locked)
 
 
 def _source(home: Home, name: str, generation: int) -> Path:

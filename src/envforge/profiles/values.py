@@ -25,7 +25,7 @@ _PATTERN = re.compile(r"^[A-Za-z0-9*?\[][A-Za-z0-9*?\[\]!._-]*$")
 _MODULE = re.compile(r"^[^\W\d]\w*(\.[^\W\d]\w*)*$")
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 _PYTHON = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?")
-INDEX_SCHEMES = ("http", "https", "file")
+INDEX_SCHEMES = ("http", "https")
 
 
 def wrong(message: str) -> PydanticCustomError:

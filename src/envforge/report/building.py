@@ -129,7 +129,7 @@ def _verdict(verdict: GuardVerdict) -> tuple[str, str, str]:
         since = f" since step `{verdict.opened}`" if verdict.opened else ""
         return "✗", "bold red", f"ends open{since}"
     if verdict.verdict is Verdict.UNKNOWN:
-        return "?", "yellow", "unknown until the step is done"
+        return "?", "yellow", "unknown"
     if verdict.opened:
         return "✓", "green", f"holds at the end: opened by step `{verdict.opened}`, healed by step `{verdict.healed}`"
     return "✓", "green", "holds"

@@ -130,12 +130,19 @@ def _summary(added: Sequence[Change]) -> RenderableType:
     return bullet("+", "green", text)
 
 
+_SIGN = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "·"}
+
+
 def opened(chapter: Chapter) -> list[RenderableType]:
     """The moment where a guard opens: what, why, and who heals it."""
     finding = chapter.finding
     style = SEVERITY_STYLE[finding.severity]
     lines: list[RenderableType] = [
-        bullet("✗", style, Text.assemble((f"opens {finding.id}", style), f" {finding.subject}: {finding.message}"))
+        bullet(
+            _SIGN[finding.severity],
+            style,
+            Text.assemble((f"opens {finding.id}", style), f" {finding.subject}: {finding.message}"),
+        )
     ]
     cause = words.unsaid(chapter.cause, finding.message)
     if cause:
@@ -149,7 +156,7 @@ def told(chapter: Chapter) -> list[RenderableType]:
     style = SEVERITY_STYLE[finding.severity]
     head = Text.assemble((f"step `{chapter.opened}` opened {finding.id}", style), f" {finding.subject}: ")
     head.append(chapter.cause if chapter.cause and chapter.healed else finding.message)
-    return [bullet("✗", style, head), *_healer(chapter)]
+    return [bullet(_SIGN[finding.severity], style, head), *_healer(chapter)]
 
 
 def _healer(chapter: Chapter) -> list[RenderableType]:

@@ -178,7 +178,8 @@ def _moved(change: Change, paint: Callable[..., str]) -> str:
 
 def _opened(finding: Finding, changes: tuple[Change, ...], paint: Callable[..., str]) -> list[str]:
     style = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}[finding.severity]
-    lines = [f"    {paint('✗ opens', style)} {finding.id} {finding.subject}: {finding.message}"]
+    sign = "✗" if finding.severity is Severity.ERROR else "!"
+    lines = [f"    {paint(f'{sign} opens', style)} {finding.id} {finding.subject}: {finding.message}"]
     cause = words.unsaid(words.cause(finding, changes), finding.message)
     if cause:
         lines.append(f"      because {cause}")
