@@ -15,16 +15,18 @@ from .router import HOST, Router
 
 
 class Pip:
-    """The pip of the environment itself. ``cache``: its cache folder."""
+    """The pip of the environment itself. ``cache``: its cache folder; ``roots``: PEM."""
 
-    def __init__(self, *, cache: Path, router: Router, proxies: Proxies, allow: Collection[str] = ()) -> None:
+    def __init__(
+        self, *, cache: Path, router: Router, proxies: Proxies, roots: Path, allow: Collection[str] = ()
+    ) -> None:
         self._router = router
         self._allow = allow
         self._env = {
             "PIP_CACHE_DIR": str(cache),
             "PIP_NO_INPUT": "1",
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-            **proxies.for_engine(router.proxy, HOST),
+            **proxies.for_engine(router.proxy, HOST, roots),
         }
 
     def install(

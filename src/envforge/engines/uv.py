@@ -83,10 +83,10 @@ def default_index() -> str:
 
 
 class Uv:
-    """One uv for one router. ``cache``: its cache folder, on the file system of the environments."""
+    """One uv for one router. ``cache``: its cache folder, on the file system of the environments; ``roots``: PEM."""
 
     def __init__(
-        self, *, cache: Path, router: Router, proxies: Proxies, link_mode: str, allow: Collection[str] = ()
+        self, *, cache: Path, router: Router, proxies: Proxies, roots: Path, link_mode: str, allow: Collection[str] = ()
     ) -> None:
         self._binary = binary()
         self._router = router
@@ -98,7 +98,7 @@ class Uv:
             "UV_NO_PROGRESS": "1",
             "UV_HTTP_TIMEOUT": "120",
             "UV_PREVIEW_FEATURES": "pylock",
-            **proxies.for_engine(router.proxy, HOST),
+            **proxies.for_engine(router.proxy, HOST, roots),
         }
 
     def resolve(self, target: Sequence[str], ask: Ask, scratch: Path, step: str) -> tuple[Move, ...]:

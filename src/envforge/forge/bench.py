@@ -14,13 +14,14 @@ from packaging.utils import parse_wheel_filename
 from envforge.engines import uv as uv_engine
 from envforge.engines.built import BuiltStore, BuiltWheel
 from envforge.engines.origins import Routes, routes
+from envforge.engines.pages import write_atomically
 from envforge.engines.router import Router
 from envforge.engines.uv import Uv
 from envforge.model.errors import EnvforgeError
 from envforge.model.machine import InterpreterFacts
 from envforge.model.profile import DEFAULT_INDEX, Profile
 from envforge.model.settings import Settings
-from envforge.system.http import Client, Proxies, proxies
+from envforge.system.http import Client, Proxies, certificates, proxies
 
 from .shop import Shop
 
@@ -38,6 +39,7 @@ class Bench:
     built: BuiltStore
     client: Client
     proxies: Proxies
+    roots: Path
     facts: InterpreterFacts
     python: str | None
     scratch: Path
@@ -63,6 +65,8 @@ def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
         ) from error  # fmt: skip
     host = proxies(settings.proxy)
     client = Client(host)
+    roots = cache / "certificates.pem"
+    write_atomically(roots, certificates().encode())
     try:
         ways = routes(profile, settings, _default_index(settings, profile, cache))
         built = BuiltStore(cache / "built", facts.target)
@@ -74,12 +78,13 @@ def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
                 cache=cache / "uv",
                 router=router,
                 proxies=host,
+                roots=roots,
                 link_mode=settings.link_mode,
                 allow=settings.allow_ambient,
             )
             yield Bench(
-                routes=ways, router=router, uv=uv, built=built, client=client, proxies=host, facts=facts, python=python,
-                scratch=scratch, cache=cache,
+                routes=ways, router=router, uv=uv, built=built, client=client, proxies=host, roots=roots, facts=facts,
+                python=python, scratch=scratch, cache=cache,
             )  # fmt: skip
     finally:
         client.close()

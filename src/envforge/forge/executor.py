@@ -57,7 +57,11 @@ class Executor:
         self.journal = Journal(shop.home.journal(name, generation))
         self.logs = shop.home.record(name, generation) / "logs"
         self._pip = Pip(
-            cache=work.cache / "pip", router=work.router, proxies=work.proxies, allow=shop.settings.allow_ambient
+            cache=work.cache / "pip",
+            router=work.router,
+            proxies=work.proxies,
+            roots=work.roots,
+            allow=shop.settings.allow_ambient,
         )
         self.rows: tuple[FileRow, ...] = ()
         self.state: State = {}

@@ -27,7 +27,8 @@ _NAME_LINE = re.compile(r"^name:\s*[\"']?([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTI
 def history(shop: Shop, name: str) -> Result[HistoryView]:
     """All generations, oldest first. Raises UsageError ``no-such-environment``."""
     home = shop.home
-    records = tuple(generation(home, require(home, name), number) for number in home.generations(name))
+    require(home, name)
+    records = tuple(generation(home, name, number) for number in home.generations(name))
     return Result(command="history", data=HistoryView(environment=name, generations=records))
 
 

@@ -59,7 +59,7 @@ def poisoned(home: Home, name: str, generation: int, rows: Iterable[FileRow]) ->
         for number in home.generations(other):
             if (other, number) == (name, generation):
                 continue
-            snapshot = snapshots.latest(home, other, number)
+            snapshot = snapshots.latest(home, other, number, files=True)
             if snapshot is not None and any(row.inode in inodes for row in snapshot.files):
                 sharing.append(f"{other}/{number}")
     return Poisoned(

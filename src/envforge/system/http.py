@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socketserver
 import ssl
 import threading
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -18,6 +20,14 @@ from .environ import variables
 if TYPE_CHECKING:
     import httpx
 
+# Where distributions keep all roots in one file (Debian, Fedora, SUSE, Alpine).
+_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
 _CONNECTIONS = 8  # some DNS resolvers refuse many at once
 _TRIES = 3
 _PASSING = frozenset({429, 502, 503, 504})
@@ -35,9 +45,9 @@ class Proxies:
     exempt: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
 
-    def for_engine(self, router: str, host: str) -> dict[str, str]:
-        """Variables that send plain http to the router and https where the host says."""
-        proxied = {"HTTP_PROXY": router, "http_proxy": router}
+    def for_engine(self, router: str, host: str, roots: Path) -> dict[str, str]:
+        """Variables that send plain http to the router and https where the host says, trusting ``roots`` (PEM)."""
+        proxied = {"HTTP_PROXY": router, "http_proxy": router, "SSL_CERT_FILE": str(roots), "PIP_CERT": str(roots)}
         if self.https and "*" not in self.exempt:
             proxied |= {"HTTPS_PROXY": self.https, "https_proxy": self.https}
             exempt = ",".join(entry for entry in self.exempt if not host.endswith(entry.lstrip("*.")))
@@ -101,7 +111,7 @@ class Client:
             if self._client is None:
                 import httpx  # noqa: PLC0415 - 80 ms that a warm or offline command need not pay
 
-                context = _certificates()
+                context = _context()
                 limits = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS)
 
                 def transport(proxy: str | None) -> httpx.HTTPTransport:
@@ -178,17 +188,31 @@ class Client:
                 self._client = None
 
 
-def _certificates() -> ssl.SSLContext:
-    """The system's certificates, those that the host's variables name, and certifi's for a Python that has none."""
+def _context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.load_verify_locations(cadata=certificates())
+    return context
+
+
+def certificates() -> str:
+    """All roots that the host trusts, as PEM: the system's, those that its variables name, and certifi's.
+
+    uv and pip each have a store of their own, and neither is the host's: behind a proxy that signs anew they fail
+    where everything else works. So they are given this.
+    """
     import certifi  # noqa: PLC0415 - comes with httpx, needed only beside it
 
-    context = ssl.create_default_context()
-    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
-        path = variables().get(name)
-        if path and os.path.isfile(path):  # noqa: PTH113 - a plain question about a string
-            context.load_verify_locations(cafile=path)
-    context.load_verify_locations(cafile=certifi.where())
-    return context
+    named = (variables().get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT"))
+    system = ssl.get_default_verify_paths()
+    places = (*_BUNDLES, system.cafile, system.openssl_cafile, certifi.where(), *named)
+    found: dict[str, None] = {}
+    for place in dict.fromkeys(os.path.realpath(place) for place in places if place):
+        try:
+            text = Path(place).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        found |= dict.fromkeys(_CERTIFICATE.findall(text))
+    return "".join(f"{certificate}\n" for certificate in found)
 
 
 def _pattern(entry: str) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal as signals
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
+
+from . import clock
 
 _GRACE = 3.0
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -152,18 +155,24 @@ def _die_with_parent() -> Callable[[], None] | None:
 
 def _expire(child: Any, expired: threading.Event) -> None:
     expired.set()
-    _end(child)
+    _kill(child)
 
 
 def _end(child: Any) -> None:
-    """End the child and its whole group: SIGTERM, after a grace SIGKILL to all that is left."""
-    import sh  # noqa: PLC0415 - loaded already by whoever has a child
+    """End the child and its group, and wait until all that it said has been taken."""
+    _kill(child)
+    child.process.wait()
 
-    for number in (signals.SIGTERM, signals.SIGKILL):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, number)
-        with suppress(sh.ErrorReturnCode, sh.TimeoutException):
-            child.wait(timeout=_GRACE)
+
+def _kill(child: Any) -> None:
+    """SIGTERM to the child's group; after a grace, or once the child is gone, SIGKILL to all that is left of it."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signals.SIGTERM)
+    last = clock.monotonic() + _GRACE
+    while child.process.is_alive()[0] and clock.monotonic() < last:
+        time.sleep(0.02)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signals.SIGKILL)
 
 
 def replace(argv: Sequence[str], *, env: Mapping[str, str]) -> NoReturn:

@@ -1,0 +1,62 @@
+"""The main job on real packages of the default index; run with `-m network`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from kit.check import contract
+from kit.cli import PYTHON, Answer, Cli
+
+pytestmark = pytest.mark.network
+
+
+def done(answer: Answer, exit_status: int = 0) -> Answer:
+    contract(answer)
+    assert answer.exit == exit_status, str(answer)
+    return answer
+
+
+def test_quickstart_shows_a_guard_that_opens_and_heals(tmp_path: Path) -> None:
+    cli = Cli(root=tmp_path)
+    built = done(cli.run("create", "quickstart")).data
+    hub, pin = built["steps"][1:]
+    assert [finding["id"] for finding in hub["opens"]].count("hold-violated") == 1
+    assert any("huggingface-hub" in str(change["because"]) for change in hub["changes"] if change["name"] == "click")
+    assert "hold-violated" in pin["heals"]
+    assert built["differs"] == []
+    assert cli.installed("quickstart")["click"].startswith("8.1.")
+    again = done(cli.run("--offline", "create", "quickstart", "--name", "second")).data
+    assert [step["changes"] for step in again["steps"]] == [step["changes"] for step in built["steps"]]
+    logs = (cli.home / "records/second/1/logs").glob("*.log")
+    assert not any("Prepared" in log.read_text() for log in logs), "a file was fetched or unpacked a second time"
+
+
+def test_an_index_is_substituted_and_its_loss_is_told(tmp_path: Path) -> None:
+    """xinv100 in small: the index for one package is out of reach, the default one stands in, a hold opens and heals."""
+    cli = Cli(root=tmp_path, variables={"ENVFORGE_SUBSTITUTES": '{"packaging-cu126": "pypi"}'})
+    profile = {
+        "schema": 1,
+        "name": "small",
+        "python": PYTHON,
+        "indexes": [
+            {"name": "packaging-cu126", "url": "https://packages.invalid/whl/cu126", "packages": ["packaging"]},
+            {"name": "pypi"},
+        ],
+        "steps": [
+            {"name": "base", "install": ["packaging>=23", "docopt==0.6.2"]},
+            {"name": "more", "install": ["pluggy"]},
+            {"name": "late", "pin": ["packaging<24"]},
+        ],
+        "guards": [{"hold": "packaging<24"}, {"keep": ["docopt"]}],
+        "smoke": [{"import": ["packaging", "docopt", "pluggy"]}],
+    }
+    (cli.work / "profiles/small.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+    plan = done(cli.run("plan", "small")).data
+    assert "+cu126" in plan["lost"]["packaging"]
+    assert plan["steps"][0]["builds"] == ["docopt-0.6.2.tar.gz"]
+    built = done(cli.run("create", "small")).data
+    assert [finding["id"] for finding in built["steps"][0]["opens"]] == ["hold-violated"]
+    assert built["steps"][2]["heals"] == ["hold-violated"]
+    assert built["steps"][0]["changes"] == plan["steps"][0]["changes"]
