@@ -15,7 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from serving import STEPS, Cli, Indexes, answered, forge, medians, seconds, serving, shell, tell
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.serving import STEPS, Cli, Indexes, answered, forge, medians, seconds, serving, shell, tell
 
 ROUNDS = 3
 _SIZES = (8, 120)
@@ -39,7 +41,9 @@ def script(folder: Path, indexes: Indexes) -> None:
     shell("venv", "--quiet", "--python", sys.executable, str(venv), cache=cache)
     python = str(venv / "bin" / "python")
     for _, _, lines in STEPS:
-        shell("pip", "install", "--quiet", "--python", python, "--default-index", indexes.url("all"), *lines, cache=cache)
+        shell(
+            "pip", "install", "--quiet", "--python", python, "--default-index", indexes.url("all"), *lines, cache=cache
+        )
 
 
 def measure(folder: Path, indexes: Indexes) -> None:
@@ -63,7 +67,10 @@ def measure(folder: Path, indexes: Indexes) -> None:
 
     made, scripted, planned = medians(ROUNDS, built, by_hand, plan)
     whole = sorted(wholes)[len(wholes) // 2]
-    tell(f"{files} files: build {made:.2f} s, script {scripted:.2f} s; ratio {made / scripted:.2f}, {made - scripted:+.2f} s")
+    tell(
+        f"{files} files: build {made:.2f} s, script {scripted:.2f} s; "
+        f"ratio {made / scripted:.2f}, {made - scripted:+.2f} s"
+    )
     tell(f"  create {whole:.2f} s less plan {planned:.2f} s: {whole - planned:.2f} s")
     steps = cli.run("create", "demo", "--replace").data["steps"]
     tell("  steps: " + ", ".join(f"{step['name']} {step['seconds']:.2f} s" for step in steps))

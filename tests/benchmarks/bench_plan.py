@@ -10,12 +10,15 @@ cold plan makes at most 3 requests a distribution with PEP 658, 5 without.
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
-from serving import PACKAGES, REQUIREMENTS, Indexes, answered, forge, medians, seconds, serving, shell, tell
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-ROUNDS = 5
+from benchmarks.serving import PACKAGES, REQUIREMENTS, Indexes, answered, forge, medians, seconds, serving, shell, tell
+
+ROUNDS = 1
 
 
 def measure(folder: Path, indexes: Indexes, title: str) -> None:

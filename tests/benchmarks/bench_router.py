@@ -22,9 +22,12 @@ from envforge.model.profile import Index, Profile
 from envforge.model.settings import Settings
 from envforge.probe import interpreter
 from envforge.store.layout import Home
-from serving import PYTHON, Indexes, medians, seconds, serving, shell, tell
 
-ROUNDS = 5
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.serving import PYTHON, Indexes, medians, seconds, serving, shell, tell
+
+ROUNDS = 3
 REQUIREMENTS = ("torch", "torchvision", "vllm==2.0", "xinference")
 
 
@@ -37,9 +40,8 @@ def through(indexes: Indexes) -> float:
     folder = Path(tempfile.mkdtemp(prefix="bench-router-"))
     try:
         facts = interpreter.facts(sys.executable)
-        profile = Profile(
-            name="demo", source="", text="", python=PYTHON, steps=(), indexes=(Index(name="all", url=indexes.url("all")),)
-        )  # fmt: skip
+        everything = Index(name="all", url=indexes.url("all"))
+        profile = Profile(name="demo", source="", text="", python=PYTHON, indexes=(everything,))
         settings = Settings(home=folder / "home", cache=folder / "cache")
         shop = Shop(settings=settings, home=Home(settings.home, settings.cache), tell=lambda _: None)
         with bench(shop, profile, facts, sys.executable) as work:

@@ -1,6 +1,6 @@
 """How long `envforge --version` takes, against `python -c "import typer"`: at most 1.5 times.
 
-    python tests/benchmarks/bench_start.py
+python tests/benchmarks/bench_start.py
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import sys
 from pathlib import Path
 
 import envforge
-from serving import medians, seconds, tell
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.serving import medians, seconds, tell
 
 ROUNDS = 15
 
@@ -32,7 +35,10 @@ def main() -> None:
         lambda: python("-c", ""),
     )
     tell(f"python alone {bare * 1000:.0f} ms; import typer {typer * 1000:.0f} ms")
-    tell(f"--version {version * 1000:.0f} ms, ratio {version / typer:.2f}; --help {help_ * 1000:.0f} ms, ratio {help_ / typer:.2f}")
+    tell(
+        f"--version {version * 1000:.0f} ms, ratio {version / typer:.2f}; "
+        f"--help {help_ * 1000:.0f} ms, ratio {help_ / typer:.2f}"
+    )
 
 
 if __name__ == "__main__":

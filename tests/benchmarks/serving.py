@@ -10,6 +10,7 @@ import random
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,11 +23,16 @@ from typing import Any, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from kit import index as kit_index  # noqa: E402 - found by the line above
-from kit.cli import PYTHON, Answer, Cli  # noqa: E402
-from kit.index import Fault, Index, Server  # noqa: E402
-from kit.wheels import Wheel  # noqa: E402
-from uv import find_uv_bin  # noqa: E402
+from kit import index as kit_index
+from kit.cli import PYTHON, Answer, Cli
+from kit.index import Fault, Index, Server
+from kit.wheels import Wheel
+from uv import find_uv_bin
+
+__all__ = [
+    "PACKAGES", "PYTHON", "REQUIREMENTS", "STEPS", "Answer", "Cli", "Indexes", "answered", "forge", "medians",
+    "seconds", "serving", "shell", "tell",
+]  # fmt: skip
 
 UV = str(find_uv_bin())
 PACKAGES = 400
@@ -147,17 +153,19 @@ class BenchServer(Server):
                 self.pages[(name, project)] = (f'"{hashlib.sha256(body).hexdigest()[:16]}"', body)
 
 
-def _serve(pipe: Connection, files: int, metadata: bool, large: bool) -> None:
+def _serve(pipe: Connection, other: Connection, files: int, metadata: bool, large: bool) -> None:
+    other.close()  # so that this ends when whoever asked for it is gone
     shelves = world(files, large=large)
     shelves["all"] = [wheel for wheels in shelves.values() for wheel in wheels]
     indexes = {name: Index(artefacts=wheels, metadata=metadata) for name, wheels in shelves.items()}
-    import threading
-
     server = BenchServer(indexes)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     pipe.send(server.base)
     while True:
-        command, value = pipe.recv()
+        try:
+            command, value = pipe.recv()
+        except EOFError:
+            return
         if command == "stop":
             return
         if command == "latency":
@@ -197,8 +205,9 @@ def serving(*, files: int = 3, metadata: bool = True, large: bool = False) -> It
     """The world on loopback, served by another process, so that it takes no time from what is measured."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
-    child = context.Process(target=_serve, args=(there, files, metadata, large), daemon=True)
+    child = context.Process(target=_serve, args=(there, here, files, metadata, large), daemon=True)
     child.start()
+    there.close()
     try:
         yield Indexes(base=here.recv(), pipe=here)
     finally:

@@ -11,7 +11,8 @@ from envforge.system.http import Proxies
 from envforge.system.process import Completed
 
 from .artefacts import Artefact
-from .router import HOST, Router
+from .replies import HOST
+from .router import Router
 
 
 class Pip:

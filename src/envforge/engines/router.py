@@ -8,12 +8,11 @@ hashes come even where the origin omits them, and envforge knows which file came
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 from uuid import uuid4
 
 from packaging.utils import canonicalize_name
@@ -22,23 +21,17 @@ from envforge.model.errors import EnvforgeError
 from envforge.model.state import Distribution
 from envforge.system.http import Client, LoopbackServer, Request, Response
 
-from . import pages
-from .artefacts import Artefact, build_tag, choose, version_of
+from . import pages, replies
+from .artefacts import Artefact, build_tag, choose
 from .origins import Routes, credentials, named
 from .pages import Row
 from .remote import pkg_info
+from .replies import BUILT, HOST, STEP, file_url, index_url
 from .sources import Failure, Lag, Listing, Sources
 
 if TYPE_CHECKING:
-    import httpx
-
     from .built import BuiltStore, BuiltWheel
 
-HOST = "index.envforge.invalid"
-BUILT = "built"
-STEP = "step"
-_JSON = "application/vnd.pypi.simple.v1+json"
-_FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 # No retry is made by an engine for this status: the router has tried already, and its error says more.
 _FAILED = 424
 
@@ -214,7 +207,7 @@ class Router:
         partial = kept.with_name(f"{artefact.id}.{uuid4().hex}.part")
         digest = hashlib.sha256()
         with partial.open("wb") as file:
-            for chunk in _chunks(response):
+            for chunk in replies.chunks(response):
                 digest.update(chunk)
                 file.write(chunk)
         if artefact.sha256 not in {None, digest.hexdigest()}:
@@ -255,10 +248,12 @@ class Router:
 
     def _simple(self, key: str, name: str, request: Request) -> Response:
         if key == STEP:
-            return _page([_entry(artefact) for artefact in self._pinned.get(name, ())], name, request)
+            return replies.page([replies.entry(artefact) for artefact in self._pinned.get(name, ())], name, request)
         if key == BUILT:
             own = self.built.offered(name)
-            return _page([_entry(self.own(own))], name, request) if own is not None else Response(status=404)
+            return (
+                replies.page([replies.entry(self.own(own))], name, request) if own is not None else Response(status=404)
+            )
         if key not in self.routes.allowed(name, self._only) or self.built.offered(name) is not None:
             return Response(status=404)
         self.asked.names.append(name)
@@ -269,13 +264,13 @@ class Router:
         if not listing.exists:
             return Response(status=404)
         etag, body = self._body(key, name, listing)
-        return _conditional(etag, body, request)
+        return replies.conditional(etag, body, request)
 
     def _body(self, key: str, name: str, listing: Listing) -> tuple[str, bytes]:
         kept = self._bodies.get((key, name))
         if kept is None:
-            entries = [_row_entry(key, row) for row in self._rows(key, name, listing)]
-            kept = _rendered(entries, name)
+            entries = [replies.row_entry(key, row) for row in self._rows(key, name, listing)]
+            kept = replies.rendered(entries, name)
             self._bodies[(key, name)] = kept
         return kept
 
@@ -286,12 +281,12 @@ class Router:
         if file.endswith(".metadata"):
             data = self.metadata(artefact)
             self.asked.metadata.add(artefact.id)
-            return Response(body=data, headers={"Content-Type": "text/plain", **_FOREVER})
+            return Response(body=data, headers={"Content-Type": "text/plain", **replies.FOREVER})
         if artefact.built is not None:
-            return _whole_file(self.built.path(artefact.id), artefact)
+            return replies.whole_file(self.built.path(artefact.id), artefact)
         kept = self._folder / "files" / artefact.id
         if kept.exists():
-            return _whole_file(kept, artefact)
+            return replies.whole_file(kept, artefact)
         if self._offline:
             reason = f"`{artefact.file}` is not in the cache, and the network may not be asked"
             return self._fail("not-cached", artefact, reason)
@@ -307,12 +302,12 @@ class Router:
         if response is None:
             return self._fail("missing", artefact, f"it lists `{artefact.file}` but does not serve it")
         length = response.headers.get("content-length")
-        headers = {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes", **_FOREVER}
+        headers = {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes", **replies.FOREVER}
         if "content-range" in response.headers:
             headers["Content-Range"] = response.headers["content-range"]
         return Response(
             status=response.status_code,
-            body=_chunks(response),
+            body=replies.chunks(response),
             headers=headers,
             length=int(length) if length and length.isdigit() else None,
         )
@@ -332,17 +327,17 @@ class Router:
         if key in self.routes.origins:
             listing = self._sources.listing(key, name)
             for row in (*self._rows(key, name, listing), *listing.rows):
-                if _identity(row) == identity:
+                if replies.identity(row) == identity:
                     return self._artefact(key, name, "", row, listing)
         return None
 
     def _rows(self, key: str, name: str, listing: Listing) -> Iterator[Row]:
         """Rows of a page, an sdist that was built for this target replaced by its wheel."""
         for row in listing.rows:
-            own = self.built.of_source(_identity(row)) if not row.file.endswith(".whl") else None
+            own = self.built.of_source(replies.identity(row)) if not row.file.endswith(".whl") else None
             if own is None:
                 hidden = name in self._disguised and not row.file.endswith(".whl")
-                yield _disguise(row, name) if hidden else row
+                yield replies.disguise(row, name) if hidden else row
                 continue
             self._files[(key, own.sha256)] = replace(self.own(own), origin=key, index=self.routes.origins[key].name)
             yield Row(
@@ -351,7 +346,7 @@ class Router:
             )  # fmt: skip
 
     def _artefact(self, key: str, name: str, version: str, row: Row, listing: Listing) -> Artefact:
-        identity = _identity(row)
+        identity = replies.identity(row)
         known = self._files.get((key, identity))
         if known is not None:
             return replace(known, version=version or known.version)
@@ -389,77 +384,3 @@ class Router:
         )
         self._files[(BUILT, own.sha256)] = artefact
         return artefact
-
-
-def index_url(key: str) -> str:
-    return f"http://{HOST}/{key}/simple/"
-
-
-def file_url(artefact: Artefact) -> str:
-    return f"http://{HOST}/{artefact.origin}/files/{artefact.id}/{quote(artefact.file)}"
-
-
-def _identity(row: Row) -> str:
-    return row.sha256 or "url-" + hashlib.sha256(row.url.encode()).hexdigest()
-
-
-def _row_entry(key: str, row: Row) -> dict[str, object]:
-    stated = {"requires-python": row.requires_python, "size": row.size}
-    return {
-        "filename": row.file,
-        "url": f"http://{HOST}/{key}/files/{_identity(row)}/{quote(row.file)}",
-        "hashes": {"sha256": row.sha256} if row.sha256 else {},
-        "yanked": row.yanked,
-        **({"core-metadata": True} if row.file.endswith(".whl") else {}),
-        **{field: value for field, value in stated.items() if value is not None},
-    }
-
-
-def _disguise(row: Row, name: str) -> Row:
-    version = version_of(row.file, name)
-    file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
-    return replace(row, file=file, url=f"sdist:{row.url}", sha256=None, size=None, metadata=True)
-
-
-def _entry(artefact: Artefact) -> dict[str, object]:
-    return {
-        "filename": artefact.file,
-        "url": file_url(artefact),
-        "hashes": {"sha256": artefact.sha256},
-        "core-metadata": True,
-        **({"size": artefact.size} if artefact.size is not None else {}),
-    }
-
-
-def _rendered(entries: list[dict[str, object]], name: str) -> tuple[str, bytes]:
-    body = json.dumps({"meta": {"api-version": "1.1"}, "name": name, "files": entries}, separators=(",", ":")).encode()
-    return f'"{hashlib.sha256(body).hexdigest()[:32]}"', body
-
-
-def _page(entries: list[dict[str, object]], name: str, request: Request) -> Response:
-    return _conditional(*_rendered(entries, name), request)
-
-
-def _conditional(etag: str, body: bytes, request: Request) -> Response:
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == etag:
-        return Response(status=304, headers=headers)
-    return Response(body=body, headers={"Content-Type": _JSON, **headers})
-
-
-def _whole_file(path: Path, artefact: Artefact) -> Response:
-    def chunks() -> Iterator[bytes]:
-        with path.open("rb") as file:
-            while chunk := file.read(1 << 20):
-                yield chunk
-
-    return Response(
-        body=chunks(), length=artefact.size, headers={"Content-Type": "application/octet-stream", **_FOREVER}
-    )
-
-
-def _chunks(response: httpx.Response) -> Iterator[bytes]:
-    try:
-        yield from response.iter_raw(1 << 18)
-    finally:
-        response.close()

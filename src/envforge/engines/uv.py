@@ -17,7 +17,8 @@ from envforge.system.http import Proxies
 from envforge.system.process import Completed
 
 from .artefacts import Artefact
-from .router import HOST, Asked, Router, index_url
+from .replies import HOST, index_url
+from .router import Asked, Router
 
 # Resolving xinference[all] takes 21 s; what needs longer than this is backtracking without end.
 _RESOLVE_LIMIT = 900.0

@@ -206,7 +206,7 @@ class _Maker:
         try:
             if fresh:
                 pip = bundled_pip(self._work)
-                executor.begin([pip] if pip is not None else [])
+                executor.begin([pip] if pip is not None else [], self._plan.base)
             position = first
             while position < len(steps):
                 done, replan = executor.apply(position + 1, steps[position], planner)

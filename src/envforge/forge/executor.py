@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import shutil
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from envforge.engines.artefacts import Artefact
 from envforge.engines.pip import Pip
-from envforge.model import wire
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
 from envforge.model.plan import StepPlan
 from envforge.model.profile import Action, Profile, Step
 from envforge.model.progress import StepDone, Working
-from envforge.model.snapshot import Snapshot
-from envforge.model.state import Distribution, FileRow, Observation, State
+from envforge.model.state import FileRow, Observation, State
 from envforge.probe import prefix as prefixes
 from envforge.rules.context import Moment
 from envforge.rules.diff import changes as differences
-from envforge.store import contents, pylock, snapshots
 from envforge.store.journal import Journal
-from envforge.system import clock, environ, process
+from envforge.system import clock, process
 
 from . import inside
 from .bench import Bench
+from .comparing import compare, enriched, journalled
 from .planner import Planner, sdist_wheel
+from .recorder import Recorder
 from .shop import Shop
 from .timeline import Timeline
+from .watching import Watched
 
 
 class Stopped(Exception):  # noqa: N818 - a verdict, not an error
@@ -52,7 +50,7 @@ class Executor:
         self._profile = profile
         self._name = name
         self._generation = generation
-        self._driver = driver
+        self._recorder = Recorder(shop=shop, work=work, name=name, generation=generation, driver=driver)
         self.prefix = shop.home.prefix(name, generation)
         self.journal = Journal(shop.home.journal(name, generation))
         self.logs = shop.home.record(name, generation) / "logs"
@@ -71,8 +69,8 @@ class Executor:
 
     # -- the empty environment ---------------------------------------------------------------------------------------
 
-    def begin(self, base: Sequence[Artefact]) -> None:
-        """An empty environment with what its Python brings. Raises EnvforgeError."""
+    def begin(self, base: Sequence[Artefact], expected: State) -> None:
+        """An empty environment with what its Python brings, ``expected``. Raises EnvforgeError."""
         assert self._work.python is not None  # noqa: S101 - create has found it
         self.prefix.parent.mkdir(parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -81,10 +79,9 @@ class Executor:
             completed = self._work.uv.install(self.prefix, base, self._work.scratch, self._log(0, "base"))
             if not completed.ok:
                 raise self._work.uv.failure(completed, "base")
-        expected = {artefact.name: _named(artefact) for artefact in base}
         observation = self._look()
-        state = self._remember(0, None, observation, expected)
-        self._open_timeline(state, observation)
+        self._take(0, None, observation, expected)
+        self._open_timeline(self.state, observation)
 
     def _open_timeline(self, state: State, observation: Observation) -> None:
         self.timeline = Timeline(
@@ -113,12 +110,12 @@ class Executor:
             self._change(position, predicted, planner)
         observation = self._look()
         expected = {**predicted.state, **self._built(predicted.state)}
-        state = self._remember(position, step, observation, expected)
+        state = self._take(position, step, observation, expected)
         replan = step.action is Action.RUN and bool(differences(predicted.state, state))
         replan = replan or any(
             state[name].requires != predicted.state[name].requires for name in self._fresh if name in state
         )
-        differs = () if step.action is Action.RUN else _compare(predicted, before, state)
+        differs = () if step.action is Action.RUN else compare(predicted, before, state)
         moment = Moment(step=step, state=state, observation=observation)
         causes = {change.name: change.because for change in predicted.changes if change.because is not None}
         opens, heals = self.timeline.add(moment, causes)
@@ -128,14 +125,12 @@ class Executor:
             position=position,
             count=len(self._profile.steps),
             seconds=clock.monotonic() - started,
-            changes=tuple(
-                replace(change, because=_cause(predicted, change.name)) for change in differences(before, state)
-            ),
+            changes=tuple(replace(change, because=causes.get(change.name)) for change in differences(before, state)),
             opens=opens,
             heals=heals,
             differs=differs,
         )
-        self.journal.append("step-finished", **_journalled(position, done))
+        self.journal.append("step-finished", **journalled(position, done))
         self._shop.tell(done)
         foreseen = {finding.key for finding in predicted.opens}
         surprises = [finding for finding in opens if finding.severity is Severity.ERROR and finding.key not in foreseen]
@@ -192,7 +187,7 @@ class Executor:
             return
         engine = self._pip if self._shop.settings.engine == "pip" else self._work.uv
         to_fetch = sum(change.download or 0 for change in predicted.changes)
-        with _watched(self._shop, f"{predicted.step.name}: {len(artefacts)} distributions", to_fetch) as watch:
+        with Watched(self._shop, f"{predicted.step.name}: {len(artefacts)} distributions", to_fetch) as watch:
             completed = engine.install(self.prefix, artefacts, self._work.scratch, log, watch)
         if not completed.ok:
             error = self._work.uv.failure(completed, predicted.step.name)
@@ -258,7 +253,7 @@ class Executor:
         expected = done[-1].state if done else base
         self.rows = observation.files
         self.bytes = observation.bytes
-        self.state = _enriched(observation.state, expected)
+        self.state = enriched(observation.state, expected)
         self._open_timeline(base, observation)
         for step in done:
             last = step is done[-1]
@@ -276,153 +271,13 @@ class Executor:
         self._shop.tell(Working(what=None))
         return observation
 
-    def _remember(self, position: int, step: Step | None, observation: Observation, expected: State) -> State:
-        state = _enriched(observation.state, expected)
+    def _take(self, position: int, step: Step | None, observation: Observation, expected: State) -> State:
+        """Remember what was found, as what now is."""
         self.rows = observation.files
         self.bytes = observation.bytes
-        self.state = state
-        work = self._work
-        built = {
-            item.sha256: str(work.built.path(item.sha256))
-            for item in state.values()
-            if item.origin is not None and item.sha256 is not None
-        }
-        lock = pylock.render(
-            state,
-            python=work.facts.version,
-            indexes={origin.name: origin.url for origin in work.routes.origins.values()},
-            built=built,
-        )
-        snapshots.write(
-            self._shop.home,
-            Snapshot(
-                environment=self._name,
-                generation=self._generation,
-                step=position,
-                step_name=step.name if step else None,
-                made=clock.now(),
-                by=environ.user(),
-                machine=environ.hostname(),
-                driver=self._driver,
-                python=work.facts.version,
-                engine=self._shop.settings.engine,
-                state=state,
-                files=observation.files,
-            ),
-            lock,
-        )
-        for clash in observation.clashes:
-            if clash.actual is not None:
-                file = self.prefix / clash.path
-                contents.keep(self._shop.home, self._name, self._generation, file, clash.actual)
-        self._learn_sizes(observation, state)
-        return state
-
-    def _learn_sizes(self, observation: Observation, state: State) -> None:
-        """How much each wheel takes unpacked: the next plan then knows, and knows that it need not be fetched."""
-        folder = self._work.cache / "have"
-        folder.mkdir(parents=True, exist_ok=True)
-        new = {name: item.sha256 for name, item in state.items() if item.sha256 and not (folder / item.sha256).exists()}
-        sizes = dict.fromkeys(new, 0)
-        if not new:
-            return
-        for row in observation.files:
-            for owner in row.owners[:1]:
-                if owner in sizes:
-                    sizes[owner] += row.size
-        for name, sha256 in new.items():
-            (folder / sha256).write_text(str(sizes[name]))
+        self.state = enriched(observation.state, expected)
+        self._recorder.remember(position, step.name if step else None, observation, self.state)
+        return self.state
 
     def _log(self, position: int, name: str) -> Path:
         return self.logs / f"{position}-{name}.log"
-
-
-def _named(artefact: Artefact) -> Distribution:
-    return Distribution(
-        name=artefact.name, version=artefact.version, file=artefact.file, sha256=artefact.sha256, size=artefact.size,
-        origin=artefact.built,
-    )  # fmt: skip
-
-
-def _enriched(found: State, expected: State) -> dict[str, Distribution]:
-    """What was found, with what only the plan knows: the file, its index, its hash, whether it was asked for."""
-    enriched = {}
-    for name, item in found.items():
-        known = expected.get(name)
-        if known is None or known.version != item.version:
-            enriched[name] = replace(item, requested=False)
-            continue
-        enriched[name] = replace(
-            item, build=known.build, index=known.index, file=known.file, sha256=known.sha256, size=known.size,
-            url=known.url, origin=known.origin, requested=known.requested,
-        )  # fmt: skip
-    return enriched
-
-
-def _compare(predicted: StepPlan, before: State, after: State) -> tuple[str, ...]:
-    """Where reality differs from the plan: by version for what changed, by contents for what should not have."""
-    said = []
-    for name in sorted({*predicted.state, *after}):
-        wanted, found = predicted.state.get(name), after.get(name)
-        if wanted is None and found is not None:
-            said.append(f"`{name}` {found.version} is there though the plan does not have it")
-        elif found is None and wanted is not None:
-            said.append(f"`{name}` {wanted.version} is not there though the plan has it")
-        elif wanted is not None and found is not None and wanted.version != found.version:
-            said.append(f"`{name}` is {found.version}, the plan says {wanted.version}")
-    touched = {change.name for change in predicted.changes}
-    for name, item in after.items():
-        earlier = before.get(name)
-        if earlier is not None and name not in touched and earlier.contents != item.contents:
-            said.append(f"the contents of `{name}` changed though the plan leaves it alone")
-    return tuple(said)
-
-
-def _cause(predicted: StepPlan, name: str) -> Any:
-    return next((change.because for change in predicted.changes if change.name == name), None)
-
-
-def _journalled(position: int, done: StepDone) -> dict[str, Any]:
-    return {
-        "step": position,
-        "name": done.name,
-        "action": done.action,
-        "changes": [wire.change(change) for change in done.changes],
-        "opens": [wire.finding(finding) for finding in done.opens],
-        "heals": wire.heals(done.heals),
-        "seconds": round(done.seconds, 3),
-        "differs": list(done.differs),
-    }
-
-
-class _watched:  # noqa: N801 - a context manager, used like a function
-    """Tell, twice a second, how many bytes the engine's process has written (unpacked, so more than it fetches)."""
-
-    def __init__(self, shop: Shop, what: str, to_fetch: int) -> None:
-        self._shop = shop
-        self._what = f"{what}, {to_fetch / 1e6:,.0f} MB to fetch" if to_fetch else what
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Callable[[int], None]:
-        self._shop.tell(Working(what=self._what))
-        return self._watch
-
-    def _watch(self, pid: int) -> None:
-        self._thread = threading.Thread(target=self._poll, args=(pid,), daemon=True)
-        self._thread.start()
-
-    def _poll(self, pid: int) -> None:
-        while not self._stop.wait(0.5):
-            try:
-                lines = Path(f"/proc/{pid}/io").read_text().splitlines()
-            except OSError:
-                return
-            written = next((int(line.split()[1]) for line in lines if line.startswith("wchar:")), 0)
-            self._shop.tell(Working(what=self._what, done=written))
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-        self._shop.tell(Working(what=None))

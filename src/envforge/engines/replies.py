@@ -1,0 +1,99 @@
+"""What the router answers with: pages, entries of files, bytes; and the addresses that engines see."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from envforge.system.http import Request, Response
+
+from .artefacts import Artefact, version_of
+from .pages import Row
+
+if TYPE_CHECKING:
+    import httpx
+
+HOST = "index.envforge.invalid"
+BUILT = "built"
+STEP = "step"
+_JSON = "application/vnd.pypi.simple.v1+json"
+FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
+def index_url(key: str) -> str:
+    return f"http://{HOST}/{key}/simple/"
+
+
+def file_url(artefact: Artefact) -> str:
+    return f"http://{HOST}/{artefact.origin}/files/{artefact.id}/{quote(artefact.file)}"
+
+
+def identity(row: Row) -> str:
+    return row.sha256 or "url-" + hashlib.sha256(row.url.encode()).hexdigest()
+
+
+def row_entry(key: str, row: Row) -> dict[str, object]:
+    stated = {"requires-python": row.requires_python, "size": row.size}
+    return {
+        "filename": row.file,
+        "url": f"http://{HOST}/{key}/files/{identity(row)}/{quote(row.file)}",
+        "hashes": {"sha256": row.sha256} if row.sha256 else {},
+        "yanked": row.yanked,
+        **({"core-metadata": True} if row.file.endswith(".whl") else {}),
+        **{field: value for field, value in stated.items() if value is not None},
+    }
+
+
+def disguise(row: Row, name: str) -> Row:
+    version = version_of(row.file, name)
+    file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+    return replace(row, file=file, url=f"sdist:{row.url}", sha256=None, size=None, metadata=True)
+
+
+def entry(artefact: Artefact) -> dict[str, object]:
+    return {
+        "filename": artefact.file,
+        "url": file_url(artefact),
+        "hashes": {"sha256": artefact.sha256},
+        "core-metadata": True,
+        **({"size": artefact.size} if artefact.size is not None else {}),
+    }
+
+
+def rendered(entries: list[dict[str, object]], name: str) -> tuple[str, bytes]:
+    body = json.dumps({"meta": {"api-version": "1.1"}, "name": name, "files": entries}, separators=(",", ":")).encode()
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"', body
+
+
+def page(entries: list[dict[str, object]], name: str, request: Request) -> Response:
+    return conditional(*rendered(entries, name), request)
+
+
+def conditional(etag: str, body: bytes, request: Request) -> Response:
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status=304, headers=headers)
+    return Response(body=body, headers={"Content-Type": _JSON, **headers})
+
+
+def whole_file(path: Path, artefact: Artefact) -> Response:
+    def chunks() -> Iterator[bytes]:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                yield chunk
+
+    return Response(
+        body=chunks(), length=artefact.size, headers={"Content-Type": "application/octet-stream", **FOREVER}
+    )
+
+
+def chunks(response: httpx.Response) -> Iterator[bytes]:
+    try:
+        yield from response.iter_raw(1 << 18)
+    finally:
+        response.close()

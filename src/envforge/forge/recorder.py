@@ -1,0 +1,76 @@
+"""Remembers what an environment holds: a snapshot, its lock, the bytes that no lock gives back, what a wheel takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from envforge.model.snapshot import Snapshot
+from envforge.model.state import Observation, State
+from envforge.store import contents, pylock, snapshots
+from envforge.system import clock, environ
+
+from .bench import Bench
+from .shop import Shop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorder:
+    """Of one generation. ``driver``: the host's; ``python``: full version of the environment's."""
+
+    shop: Shop
+    work: Bench
+    name: str
+    generation: int
+    driver: str | None
+
+    def remember(self, position: int, step: str | None, observation: Observation, state: State) -> None:
+        """Keep ``state`` as the snapshot after step ``position``. Raises EnvforgeError ``home-not-writable``."""
+        work = self.work
+        built = {
+            item.sha256: str(work.built.path(item.sha256))
+            for item in state.values()
+            if item.origin is not None and item.sha256 is not None
+        }
+        lock = pylock.render(
+            state,
+            python=work.facts.version,
+            indexes={origin.name: origin.url for origin in work.routes.origins.values()},
+            built=built,
+        )
+        snapshot = Snapshot(
+            environment=self.name,
+            generation=self.generation,
+            step=position,
+            step_name=step,
+            made=clock.now(),
+            by=environ.user(),
+            machine=environ.hostname(),
+            driver=self.driver,
+            python=work.facts.version,
+            engine=self.shop.settings.engine,
+            state=state,
+            files=observation.files,
+        )
+        # The bytes come first: where the snapshot exists, all that it needs does.
+        prefix = self.shop.home.prefix(self.name, self.generation)
+        for clash in observation.clashes:
+            if clash.actual is not None:
+                contents.keep(self.shop.home, self.name, self.generation, prefix / clash.path, clash.actual)
+        snapshots.write(self.shop.home, snapshot, lock)
+        learn_sizes(work.cache / "have", observation, state)
+
+
+def learn_sizes(folder: Path, observation: Observation, state: State) -> None:
+    """How much each wheel takes unpacked: the next plan then knows, and knows that it need not be fetched."""
+    folder.mkdir(parents=True, exist_ok=True)
+    new = {name: item.sha256 for name, item in state.items() if item.sha256 and not (folder / item.sha256).exists()}
+    sizes = dict.fromkeys(new, 0)
+    if not new:
+        return
+    for row in observation.files:
+        for owner in row.owners[:1]:
+            if owner in sizes:
+                sizes[owner] += row.size
+    for name, sha256 in new.items():
+        (folder / sha256).write_text(str(sizes[name]))
