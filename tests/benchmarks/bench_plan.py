@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.serving import PACKAGES, REQUIREMENTS, Indexes, answered, forge, medians, seconds, serving, shell, tell
 
-ROUNDS = 1
+ROUNDS = 3
 
 
 def measure(folder: Path, indexes: Indexes, title: str) -> None:
