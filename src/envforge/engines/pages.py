@@ -15,6 +15,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from uuid import uuid4
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+_ABSOLUTE = ("https://", "http://")
 _HASH = re.compile(r"^[0-9a-f]{64}$")
 
 
@@ -65,7 +66,7 @@ def _json(body: bytes, url: str) -> tuple[Row, ...]:
         return tuple(
             Row(
                 file=entry["filename"],
-                url=urljoin(url, entry["url"]),
+                url=entry["url"] if entry["url"].startswith(_ABSOLUTE) else urljoin(url, entry["url"]),
                 sha256=_sha256(entry.get("hashes")),
                 size=entry.get("size"),
                 requires_python=_shared(entry.get("requires-python")),
@@ -144,31 +145,30 @@ def _number(text: str | None) -> int:
 def load(path: Path) -> Page | None:
     """A page kept by `save`; None where there is none or it is damaged (it is then fetched anew)."""
     try:
-        data = json.loads(path.read_bytes())
-        rows = tuple(
-            Row(
-                file=file,
-                url=url,
-                sha256=sha256,
-                size=size,
-                requires_python=_shared(python),
-                yanked=yanked,
-                metadata=metadata,
-            )
-            for file, url, sha256, size, python, yanked, metadata in data["rows"]
-        )
+        head, _, body = path.read_bytes().partition(b"\n")
+        data = json.loads(head)
+        rows = parse(body, data["content_type"], data["url"])
         return Page(rows=rows, fresh_until=data["fresh_until"], etag=data["etag"], modified=data["modified"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, BadPageError):
         return None
 
 
-def save(path: Path, page: Page) -> None:
-    """Keep a page; an unwritable cache is not fatal to who only reads it."""
-    rows = [
-        [row.file, row.url, row.sha256, row.size, row.requires_python, row.yanked, row.metadata] for row in page.rows
-    ]
-    data = {"fresh_until": page.fresh_until, "etag": page.etag, "modified": page.modified, "rows": rows}
-    write_atomically(path, json.dumps(data, separators=(",", ":")).encode())
+def save(path: Path, page: Page, *, body: bytes, content_type: str, url: str) -> None:
+    """Keep a page as it came from ``url``, with a line before it that says until when it is fresh."""
+    head = {
+        "fresh_until": page.fresh_until,
+        "etag": page.etag,
+        "modified": page.modified,
+        "content_type": content_type,
+        "url": url,
+    }
+    write_atomically(path, json.dumps(head).encode() + b"\n" + body)
+
+
+def renew(path: Path, page: Page) -> None:
+    """Keep that a page is fresh again, though nothing of it was sent."""
+    head, _, body = path.read_bytes().partition(b"\n")
+    write_atomically(path, json.dumps({**json.loads(head), "fresh_until": page.fresh_until}).encode() + b"\n" + body)
 
 
 def write_atomically(path: Path, data: bytes) -> None:

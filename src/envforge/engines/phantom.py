@@ -1,7 +1,7 @@
 """The phantom environment: only the dist-info stubs of what would be installed, so that an engine can be asked on.
 
-uv decides from METADATA, WHEEL, INSTALLER and RECORD in the target's site-packages, whether or not a single module
-is there. Applying its answer to the stubs and asking for the next step predicts a whole profile without one wheel.
+uv decides from the dist-info folders in the target's site-packages, whether or not a single module is there. Applying
+its answer to the stubs and asking for the next step predicts a whole profile without one wheel.
 """
 
 from __future__ import annotations
@@ -46,14 +46,11 @@ class Phantom:
         )  # fmt: skip
 
     def add(self, name: str, version: str, metadata: bytes) -> None:
-        """A stub with the real METADATA (its headers are enough); the RECORD is empty."""
+        """A stub with the real METADATA, of which the headers are enough; uv asks for nothing else."""
         folder = self._site / f"{name.replace('-', '_')}-{version}.dist-info"
         folder.mkdir()
         head, _, _ = metadata.replace(b"\r\n", b"\n").partition(b"\n\n")
         (folder / "METADATA").write_bytes(head + b"\n")
-        (folder / "WHEEL").write_text("Wheel-Version: 1.0\nRoot-Is-Purelib: true\n")
-        (folder / "INSTALLER").write_text("envforge\n")
-        (folder / "RECORD").write_text("")
 
     def remove(self, names: Iterable[tuple[str, str]]) -> None:
         """Take away the stubs of these (name, version)."""

@@ -158,7 +158,7 @@ class Sources:
             raise _SourceError(kind, str(error)) from error
         if response.status_code == 304 and page is not None:
             page = replace(page, fresh_until=pages.fresh_until(response.headers, epoch()))
-            pages.save(kept, page)
+            pages.renew(kept, page)
             return page
         if response.status_code in {404, 410}:
             return None
@@ -169,7 +169,8 @@ class Sources:
             kind = "unreachable"
             raise _SourceError(kind, f"status {response.status_code}")
         try:
-            rows = pages.parse(response.content, response.headers.get("content-type", ""), str(response.url))
+            content_type = response.headers.get("content-type", "")
+            rows = pages.parse(response.content, content_type, str(response.url))
         except pages.BadPageError as error:
             kind = "malformed"
             raise _SourceError(kind, str(error)) from error
@@ -179,7 +180,7 @@ class Sources:
             etag=response.headers.get("etag"),
             modified=response.headers.get("last-modified"),
         )
-        pages.save(kept, page)
+        pages.save(kept, page, body=response.content, content_type=content_type, url=str(response.url))
         return page
 
     def lags(self, artefact: Artefact) -> tuple[Lag, ...]:

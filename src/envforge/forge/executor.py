@@ -66,6 +66,7 @@ class Executor:
         self.bytes = 0
         self._fresh: dict[str, Artefact] = {}
         self.timeline: Timeline
+        self._observation: Observation
 
     # -- the empty environment ---------------------------------------------------------------------------------------
 
@@ -108,7 +109,9 @@ class Executor:
             self._run(position, step)
         else:
             self._change(position, predicted, planner)
-        observation = self._look()
+        # What was not touched need not be looked at again; a foreign program may have touched anything.
+        untouched = not predicted.changes and step.action is not Action.RUN
+        observation = self._observation if untouched else self._look()
         expected = {**predicted.state, **self._built(predicted.state)}
         state = self._take(position, step, observation, expected)
         replan = step.action is Action.RUN and bool(differences(predicted.state, state))
@@ -251,6 +254,7 @@ class Executor:
     def resume(self, base: State, done: Sequence[StepPlan], observation: Observation) -> None:
         """Take up an interrupted build: what lies there is what the last of the steps ``done`` left."""
         expected = done[-1].state if done else base
+        self._observation = observation
         self.rows = observation.files
         self.bytes = observation.bytes
         self.state = enriched(observation.state, expected)
@@ -273,6 +277,7 @@ class Executor:
 
     def _take(self, position: int, step: Step | None, observation: Observation, expected: State) -> State:
         """Remember what was found, as what now is."""
+        self._observation = observation
         self.rows = observation.files
         self.bytes = observation.bytes
         self.state = enriched(observation.state, expected)

@@ -38,7 +38,7 @@ def plan(shop: Shop, profile: Profile, *, machine: Machine | None = None, no_bui
     facts, python = target(profile, machine)
     with bench(shop, profile, facts, python) as work:
         planner = first_planner(shop, work, profile, no_build=no_build)
-        host = machine or machines.look(shop.home.root, software=False)
+        host = machine or (machines.look(shop.home.root, software=False) if profile.gpu else None)
         predicted = predict(shop, work, profile, planner, machine=host)
     return Result(command="plan", data=predicted, findings=predicted.findings)
 

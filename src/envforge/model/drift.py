@@ -34,8 +34,10 @@ class FileDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """``missing``, ``extra``, ``changed``: canonical names, by the dist-info folders. ``before``: as recorded, ``after``:
-    as found. ``files``: what differs, sorted by path; files of missing and extra distributions are among them.
+    """``missing``, ``extra``, ``changed``: canonical names, by the dist-info folders.
+
+    ``before``: as recorded, ``after``: as found. ``files``: what differs, sorted by path, those of missing and extra
+    distributions among them.
     ``infos``: canonical name -> (when, uid, INSTALLER) of the dist-info that lies there now.
     """
 
@@ -76,8 +78,8 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """``profile``: its name, None for an environment without one. ``outdated``: where the profile file has moved on since
-    (no drift). ``processes``: ``PID argv`` of those that run from the environment.
+    """``profile``: its name, None for an environment without one. ``outdated``: where the profile file has moved on
+    since (no drift). ``processes``: ``PID argv`` of those that run from the environment.
     """
 
     environment: str
@@ -92,7 +94,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mend:
-    """One act of a repair. ``act``: reinstall, install, remove, restore-file, remove-file. ``subject``: distribution or path."""
+    """One act of a repair: reinstall, install, remove (a distribution), restore-file, remove-file (a path)."""
 
     act: str
     subject: str
@@ -102,8 +104,9 @@ class Mend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """``acts``: what was (or with ``dry_run`` would be) done; ``left``: findings that no repair in place clears, with why;
-    ``evicted``: distributions whose poisoned copy was taken out of the cache; ``audit``: what the audit afterwards said.
+    """``acts``: what was done, or with ``dry_run`` would be; ``left``: what no repair in place clears, with why.
+
+    ``evicted``: distributions whose poisoned copy was taken out of the cache; ``audit``: what it said afterwards.
     """
 
     environment: str
@@ -147,7 +150,7 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """``generations``: ``NAME/G``, removed (or would be); ``bytes``: freed; ``lost``: what could no longer be restored offline."""
+    """``generations``: ``NAME/G``, removed (or would be); ``bytes``: freed; ``lost``: no longer restorable offline."""
 
     dry_run: bool
     generations: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from envforge.model.errors import EnvforgeError
@@ -56,6 +57,7 @@ print(json.dumps({
 """
 
 
+@cache
 def ask(path: str) -> dict[str, Any]:
     """The raw answers of the Python at ``path`` (absolute); raises EnvforgeError ``python-broken``."""
     try:
