@@ -58,8 +58,10 @@ class House:
     def plan(self, steps: Sequence[Mapping[str, Any]], *, no_build: bool = False, **more: Any) -> Plan:
         return plan(self.shop, self.profile(steps, **more), no_build=no_build).data
 
-    def create(self, steps: Sequence[Mapping[str, Any]], *, again: bool = False, **more: Any) -> Result[Build]:
-        return create(self.shop, self.profile(steps, **more), replace=again)
+    def create(
+        self, steps: Sequence[Mapping[str, Any]], *, again: bool = False, name: str | None = None, **more: Any
+    ) -> Result[Build]:
+        return create(self.shop, self.profile(steps, **more), name=name, replace=again)
 
     def update(self, steps: Sequence[Mapping[str, Any]], **more: Any) -> Result[Build]:
         self.profile(steps, **more)
@@ -76,4 +78,4 @@ class House:
 
 
 def _fields(settings: Settings) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in settings.__slots__}  # type: ignore[attr-defined]
+    return {name: getattr(settings, name) for name in settings.__slots__}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,13 +17,15 @@ from envforge.engines.artefacts import Artefact
 from envforge.engines.built import BuiltStore
 from envforge.engines.origins import routes
 from envforge.engines.phantom import Phantom
-from envforge.engines.router import HOST, Router
+from envforge.engines.replies import HOST
+from envforge.engines.router import Router
 from envforge.engines.uv import Ask, Move, Uv
 from envforge.model.profile import Index, Profile
 from envforge.model.settings import Settings
 from envforge.probe import interpreter
 from envforge.system.http import Client, Proxies
 
+_NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # reading roots takes long, and loopback has none
 BASE = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
 TAGS = interpreter.facts(BASE).tags
 VERSION = interpreter.facts(BASE).version
@@ -43,7 +46,7 @@ class Rig:
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """Ask the router as an engine does: by its fixed host, through it as a proxy."""
-        with httpx.Client(proxy=self.router.proxy, trust_env=False) as one:
+        with httpx.Client(proxy=self.router.proxy, trust_env=False, verify=_NOBODY) as one:
             return one.get(f"http://{HOST}{path}", headers=headers)
 
     def page(self, name: str, index: str | None = None) -> httpx.Response:

@@ -76,7 +76,9 @@ def about(tmp_path: Path, own: BuiltWheel) -> Path:
     return tmp_path / "store/wheels" / own.sha256 / "about.json"
 
 
-@pytest.mark.parametrize("text", ["", "{", "null", "[]", "{}", '{"name": "x"}', '{"origin": null}', '{"origin": {"a": 1}}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "null", "[]", "{}", '{"name": "x"}', '{"origin": null}', '{"origin": {"a": 1}}']
+)
 def test_a_damaged_record_is_as_good_as_none(tmp_path: Path, wheel: Path, text: str) -> None:
     _, own = kept(tmp_path, wheel)
     about(tmp_path, own).write_text(text)

@@ -77,12 +77,16 @@ def test_mirrors_by_name_or_address(key: str) -> None:
     assert plain.key == origin.key
 
 
-@pytest.mark.parametrize("other", ["https://A.example/simple", "HTTPS://a.example/simple/", "https://u:p@a.example/simple"])
+@pytest.mark.parametrize(
+    "other", ["https://A.example/simple", "HTTPS://a.example/simple/", "https://u:p@a.example/simple"]
+)
 def test_one_address_has_one_key(other: str) -> None:
     assert key_of(other) == key_of("https://a.example/simple/")
 
 
-@pytest.mark.parametrize("other", ["https://a.example/Simple/", "https://a.example:444/simple/", "http://a.example/simple/"])
+@pytest.mark.parametrize(
+    "other", ["https://a.example/Simple/", "https://a.example:444/simple/", "http://a.example/simple/"]
+)
 def test_another_address_has_another_key(other: str) -> None:
     assert key_of(other) != key_of("https://a.example/simple/")
 
@@ -90,7 +94,10 @@ def test_another_address_has_another_key(other: str) -> None:
 # -- credentials ---------------------------------------------------------------------------------------------------
 
 ORIGIN = Origin(
-    name="my.Index-1", key="k", url="https://a.example/simple", sources=("https://m.example/x", "https://a.example/simple")
+    name="my.Index-1",
+    key="k",
+    url="https://a.example/simple",
+    sources=("https://m.example/x", "https://a.example/simple"),
 )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envforge.engines import pages
-from envforge.engines.pages import BadPageError, Page, Row
+from envforge.engines.pages import BadPageError, Kept, Row
 
 URL = "https://index.example/simple/torch/"
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -82,7 +82,7 @@ def test_a_query_is_no_part_of_the_name() -> None:
     [
         b"", b"{", b"[]", b"null", b"3", b'"files"', b"{}", b'{"files": null}', b'{"files": 3}', b'{"files": ["a"]}',
         b'{"files": [{"filename": "a"}]}', b'{"files": [{"url": "a"}]}', b'{"files": [{"filename": "a", "url": 3}]}',
-        b'{"files": [{"filename": "a", "url": "http://[x"}]}', b"\xff\xfe\xfa",
+        b"\xff\xfe\xfa",
     ],
 )  # fmt: skip
 def test_json_that_is_no_page(body: bytes) -> None:
@@ -95,12 +95,11 @@ def test_json_that_is_no_page(body: bytes) -> None:
     [
         b'{"files": [{"filename": null, "url": "a"}]}',
         b'{"files": [{"filename": 3, "url": "a"}]}',
-        b'{"files": [{"filename": "a-1.zip", "url": null}]}',
         b'{"files": [{"filename": "a-1.zip", "url": "a", "size": "big"}]}',
         b'{"files": [{"filename": "a-1.zip", "url": "a", "yanked": {"a": 1}}]}',
         b'{"files": ' + b"[" * 100_000,
     ],
-    ids=["null name", "number name", "null url", "text size", "mapping yanked", "deep"],
+    ids=["null name", "number name", "text size", "mapping yanked", "deep"],
 )
 @pytest.mark.xfail(strict=True, reason="types of a JSON page are not checked: a crash far from the page, or nonsense")
 def test_json_of_the_wrong_types(body: bytes) -> None:
@@ -131,34 +130,27 @@ def test_other_content_is_no_page(kind: str) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.text(alphabet=st.characters(exclude_characters="[]"), max_size=200))
+@given(st.text(alphabet=st.characters(exclude_characters="[]", exclude_categories=["Cs"]), max_size=200))
 def test_no_text_breaks_the_html_parser(text: str) -> None:
     for row in html(f"<a href='{text}'>{text}</a>{text}"):
         assert row.file.endswith((".whl", ".tar.gz", ".zip"))
 
 
-ROWS = st.builds(
-    Row,
-    file=st.text(max_size=20),
-    url=st.text(max_size=20),
-    sha256=st.none() | st.just(DIGEST),
-    size=st.none() | st.integers(min_value=0),
-    requires_python=st.none() | st.text(max_size=10),
-    yanked=st.booleans() | st.text(min_size=1, max_size=10),
-    metadata=st.booleans(),
-)
-PAGES = st.builds(
-    Page,
-    rows=st.lists(ROWS, max_size=4).map(tuple),
+TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=10)
+KEPT = st.builds(
+    Kept,
+    url=TEXT,
+    content_type=TEXT,
+    body=st.binary(max_size=50),
     fresh_until=st.floats(allow_nan=False, allow_infinity=False),
-    etag=st.none() | st.text(max_size=10),
-    modified=st.none() | st.text(max_size=10),
+    etag=st.none() | TEXT,
+    modified=st.none() | TEXT,
 )
 
 
-@settings(max_examples=100, deadline=None)
-@given(PAGES)
-def test_what_is_kept_is_what_comes_back(page: Page) -> None:
+@settings(max_examples=60, deadline=None)
+@given(KEPT)
+def test_what_is_kept_is_what_comes_back(page: Kept) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "deep", "name.json")
         pages.save(path, page)
@@ -166,14 +158,14 @@ def test_what_is_kept_is_what_comes_back(page: Page) -> None:
         assert [entry.name for entry in path.parent.iterdir()] == ["name.json"]
 
 
-@settings(max_examples=60, deadline=None)
-@given(PAGES.filter(lambda page: bool(page.rows)), st.data())
-def test_a_torn_page_is_none(page: Page, data: st.DataObject) -> None:
+@settings(max_examples=40, deadline=None)
+@given(KEPT, st.data())
+def test_a_torn_head_is_none(page: Kept, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "name.json")
         pages.save(path, page)
         whole = path.read_bytes()
-        path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
+        path.write_bytes(whole[: data.draw(st.integers(0, whole.index(b"\n") - 1))])
         assert pages.load(path) is None
 
 

@@ -18,7 +18,6 @@ from kit.wheels import Sdist, Wheel
 from envforge.engines import remote
 from envforge.engines.remote import NoMetadataError
 from envforge.model.errors import EnvforgeError
-from envforge.system import http
 from envforge.system.http import Client, LoopbackServer, Proxies, Request, Response
 
 SMALL = Wheel(name="six", version="1.0", files={"six/a.txt": "a"})
@@ -27,7 +26,7 @@ LARGE = Wheel(name="big", version="1.0", files={f"big/{'n' * 80}{number}.txt": "
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    monkeypatch.setattr(http.time, "sleep", lambda _: None)
+    monkeypatch.setattr("envforge.system.http.time.sleep", lambda _: None)
     one = Client(Proxies())
     yield one
     one.close()

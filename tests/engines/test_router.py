@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from kit.index import Fault, Index, serve
 from kit.wheels import Sdist, Wheel
 
 from envforge.engines.artefacts import Artefact
-from envforge.engines.router import HOST
+from envforge.engines.replies import HOST
 from envforge.engines.uv import Ask, Move
 from envforge.model.errors import EnvforgeError
 from envforge.model.profile import Index as Listed
@@ -30,7 +32,8 @@ APP = Wheel(name="app", version="1.0.0", requires=("six",))
 def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("NETRC", raising=False)
-    monkeypatch.setattr(http.time, "sleep", lambda _: None)
+    monkeypatch.setattr("envforge.system.http.time.sleep", lambda _: None)
+    monkeypatch.setattr(http, "_context", lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))  # roots take long to read
 
 
 def moved(moves: tuple[Move, ...]) -> dict[str, str]:
@@ -74,9 +77,9 @@ def test_what_an_index_omits_is_added(tmp_path: Path, page: str) -> None:
         assert [each.sha256 for each in found] == [None, None]
         hashed = [made.router.hashed(each) for each in found]
         assert all(re.fullmatch("[0-9a-f]{64}", each.sha256 or "") for each in hashed)
-        server.forget()
         made.install(made.venv(), found)
-        assert not server.requests("file"), "it was fetched for its hash already"
+        whole = [request.name for request in server.requests("file") if "Range" not in request.headers]
+        assert sorted(whole) == [APP.filename, ONE.filename], "fetched for the hash, and not again"
 
 
 def test_a_password_stays_between_the_router_and_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +184,9 @@ def test_offline_from_the_cache(tmp_path: Path) -> None:
     assert caught.value.code == "not-cached"
 
 
-@pytest.mark.xfail(strict=True, reason="that an index lacks a name is not remembered: offline, a second index is no use")
+@pytest.mark.xfail(
+    strict=True, reason="that an index lacks a name is not remembered: offline, a second index is no use"
+)
 def test_offline_with_an_index_that_lacks_the_name(tmp_path: Path) -> None:
     with serve({"first": Index(), "pypi": Index(artefacts=[ONE])}) as server:
         given = indexes(server)
@@ -196,7 +201,7 @@ def test_offline_with_an_index_that_lacks_the_name(tmp_path: Path) -> None:
 JSON = {"Content-Type": "application/vnd.pypi.simple.v1+json"}
 
 
-def files(*rows: dict[str, object]) -> bytes:
+def files(*rows: Mapping[str, object]) -> bytes:
     return json.dumps({"meta": {"api-version": "1.0"}, "name": "six", "files": rows}).encode()
 
 
@@ -241,7 +246,7 @@ def test_an_evil_file_name_neither_escapes_nor_stops_the_rest(tmp_path: Path, fi
     [
         "/KEY/simple/../", "/KEY/simple/%2e%2e/", "/KEY/simple/..%2f..%2fx/", "/KEY/simple/%2fetc%2fpasswd/", "/KEY/simple/a%00b/",
         "/KEY/simple//", "/KEY/simple/", "/KEY/", "/", "/KEY/files/../x", "/KEY/files/%2e%2e/x.whl", "/KEY/files/a/%2e%2e%2fx.whl",
-        "/built/files/%2e%2e/x.whl", f"/built/files/{'a' * 64}/x.whl", "/built/simple/six/", "/step/simple/six/", "/nokey/simple/six/",
+        "/built/files/%2e%2e/x.whl", f"/built/files/{'a' * 64}/x.whl", "/built/simple/six/", "/nokey/simple/six/",
         "/nokey/files/x/y.whl", "/KEY/simple/" + "n" * 5000 + "/", "/KEY/simple/%ff%fe/", "/KEY/files/x/six-1.0.whl.metadata",
     ],
 )  # fmt: skip
@@ -268,8 +273,10 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("kind", sorted(BROKEN))
-@pytest.mark.xfail(strict=True, reason="an exception in the router's thread: uv retries, the user hears of no index")
+LOST = pytest.mark.xfail(strict=True, reason="an exception in the router's thread: uv retries, no index is named")
+
+
+@pytest.mark.parametrize("kind", [pytest.param("address", marks=LOST), "name", "deep"])
 def test_a_broken_page_is_the_index_s_fault(tmp_path: Path, kind: str) -> None:
     body, content = BROKEN[kind]
     server = LoopbackServer(lambda _: Response(body=body, headers={"Content-Type": content}))
@@ -286,6 +293,27 @@ def test_a_broken_page_is_the_index_s_fault(tmp_path: Path, kind: str) -> None:
         server.stop()
 
 
+@pytest.mark.parametrize(
+    "address", ["https://x.invalid/a\r\nX-Evil: 1", "https://x.invalid/\u6f22"], ids=["break", "sign"]
+)
+@pytest.mark.xfail(strict=True, reason="an address goes into Location as it is: its line break begins a header")
+def test_an_address_is_no_header(tmp_path: Path, address: str) -> None:
+    row = {"filename": ONE.filename, "url": address, "hashes": {}}
+    server = LoopbackServer(lambda _: Response(body=files(row), headers=JSON))
+    server.start()
+    with rig(tmp_path, [Listed(name="pypi", url=f"{server.url}/simple/")]) as made:
+        entry = made.page("six").json()["files"]
+        server.stop()
+        if not entry:
+            return  # not believed at all
+        try:
+            answer = made.get(entry[0]["url"].removeprefix(f"http://{HOST}"))
+        except OSError as error:
+            pytest.fail(str(error))
+        assert "x-evil" not in answer.headers
+        assert answer.status_code in {302, 404, 424}
+
+
 @pytest.mark.xfail(strict=True, reason="IndexError for an address without a host")
 def test_a_file_without_a_host_is_an_error_of_its_index(tmp_path: Path) -> None:
     row = {"filename": ONE.filename, "url": "data:x", "hashes": {}}
@@ -300,21 +328,14 @@ def test_a_file_without_a_host_is_an_error_of_its_index(tmp_path: Path) -> None:
             server.stop()
 
 
-@pytest.mark.xfail(strict=True, reason="the file's Requires-Python is not looked at: another file than uv's is installed")
-def test_a_file_for_other_pythons_is_not_taken(tmp_path: Path) -> None:
-    fits, other = Wheel(name="six", version="1.0.0", build="1"), Wheel(name="six", version="1.0.0", build="2", python=">=4")
-    with serve({"pypi": Index(artefacts=[fits, other])}) as server, rig(tmp_path, indexes(server)) as made:
-        (found,) = made.found(made.resolve("six"))
-        assert found.build == "1"
-
-
 # -- pages that are large, or asked again --------------------------------------------------------------------------
 
 
 def test_a_large_page_is_asked_once_however_many_want_it(tmp_path: Path) -> None:
     asked: list[str] = []
     rows = [
-        {"filename": f"six-{n}.0-py3-none-any.whl", "url": f"/f/{n}.whl", "hashes": {"sha256": f"{n:064x}"}} for n in range(20_000)
+        {"filename": f"six-{n}.0-py3-none-any.whl", "url": f"/f/{n}.whl", "hashes": {"sha256": f"{n:064x}"}}
+        for n in range(5_000)
     ]
 
     def answer(request: Request) -> Response:
@@ -325,13 +346,15 @@ def test_a_large_page_is_asked_once_however_many_want_it(tmp_path: Path) -> None
     server.start()
     with rig(tmp_path, [Listed(name="pypi", url=f"{server.url}/simple/")]) as made:
         bodies: list[int] = []
-        threads = [threading.Thread(target=lambda: bodies.append(len(made.page("six").json()["files"]))) for _ in range(4)]
+        threads = [
+            threading.Thread(target=lambda: bodies.append(len(made.page("six").json()["files"]))) for _ in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert bodies == [20_000] * 4
-        assert made.router.find("six", "19999.0").file == "six-19999.0-py3-none-any.whl"
+        assert bodies == [5_000] * 4
+        assert made.router.find("six", "4999.0").file == "six-4999.0-py3-none-any.whl"
     server.stop()
     assert asked == ["/simple/six/"]
 
@@ -359,13 +382,14 @@ def test_a_page_that_did_not_change_is_not_sent_again(tmp_path: Path) -> None:
     assert statuses == [200, 304, 304]
 
 
-def test_a_damaged_cache_is_fetched_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [0, 0.1, 0.9])
+def test_a_damaged_cache_is_fetched_anew(tmp_path: Path, part: float) -> None:
     with serve({"pypi": Index(artefacts=[ONE])}) as server:
         given = indexes(server)
         with rig(tmp_path, given) as made:
             made.page("six")
         (kept,) = (tmp_path / "cache/index/pages").glob("*/six.json")
-        kept.write_text("{")
+        kept.write_bytes(kept.read_bytes()[: int(part * kept.stat().st_size)])
         with rig(tmp_path, given) as made:
             assert made.page("six").json()["files"]
 

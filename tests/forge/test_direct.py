@@ -100,9 +100,8 @@ def test_a_revision_is_no_option_of_git(tmp_path: Path) -> None:
     one = sources(tmp_path / "one", Sdist(wheel=TOOL))
     committed(one)
     mark = tmp_path / "mark"
-    with serve({"pypi": Index(artefacts=[SIX])}) as server:
-        with pytest.raises(EnvforgeError):
-            House(tmp_path, server).plan([step(f"tool @ git+{one.as_uri()}@--upload-pack=touch${{IFS}}{mark};false")])
+    with serve({"pypi": Index(artefacts=[SIX])}) as server, pytest.raises(EnvforgeError):
+        House(tmp_path, server).plan([step(f"tool @ git+{one.as_uri()}@--upload-pack=touch${{IFS}}{mark};false")])
     assert not mark.exists()
 
 
@@ -112,9 +111,8 @@ def test_a_folder_stays_in_its_repository(tmp_path: Path) -> None:
     sources(one, Sdist(wheel=SIX))
     committed(one)
     outside = sources(tmp_path / "outside", Sdist(wheel=TOOL))
-    with serve({"pypi": Index(artefacts=[SIX])}) as server:
-        with pytest.raises(EnvforgeError):
-            House(tmp_path, server).plan([step(f"tool @ git+{one.as_uri()}#subdirectory={outside}")])
+    with serve({"pypi": Index(artefacts=[SIX])}) as server, pytest.raises(EnvforgeError):
+        House(tmp_path, server).plan([step(f"tool @ git+{one.as_uri()}#subdirectory={outside}")])
 
 
 # -- paths ---------------------------------------------------------------------------------------------------------
@@ -129,7 +127,10 @@ def test_a_wheel_an_sdist_and_a_folder_by_path(tmp_path: Path) -> None:
         (made.folder / old.filename).write_bytes(old.bytes())
         sources(made.folder, Sdist(wheel=Wheel(name="tree", version="3.0.0"), log=str(log)))
         absolute = (made.folder / "tree-3.0.0").as_uri()
-        steps = [step(f"tool @ ./{TOOL.filename}"), {"name": "b", "install": [f"old @ {old.filename}"]}]
+        steps: list[dict[str, object]] = [
+            step(f"tool @ ./{TOOL.filename}"),
+            {"name": "b", "install": [f"old @ {old.filename}"]},
+        ]
         steps.append({"name": "c", "install": [f"tree @ {absolute}"]})
         planned = made.plan(steps)
         wanted = {"tool": "1.0.0", "six": "1.0.0", "old": "2.0.0", "tree": "3.0.0"}
@@ -170,7 +171,9 @@ def test_what_is_no_wheel(tmp_path: Path) -> None:
             made.plan([step("tool @ ./tool-1.0.0.tar.gz")])
 
 
-@pytest.mark.xfail(strict=True, reason="zipfile.BadZipFile in the router: uv asks four times, and the error says nothing")
+@pytest.mark.xfail(
+    strict=True, reason="zipfile.BadZipFile in the router: uv asks four times, and the error says nothing"
+)
 def test_a_damaged_wheel_by_path(tmp_path: Path) -> None:
     with serve({"pypi": Index()}) as server:
         made = House(tmp_path, server)

@@ -145,9 +145,7 @@ def test_a_log_on_a_full_disk_is_an_error_without_a_traceback() -> None:
 
 def test_on_start_gets_the_child() -> None:
     pids: list[int] = []
-    completed = process.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"], env=ENV, on_start=pids.append
-    )
+    completed = process.run([sys.executable, "-c", "import os; print(os.getpid())"], env=ENV, on_start=pids.append)
     assert completed.stdout.strip() == str(pids[0])
 
 
@@ -239,7 +237,7 @@ def test_a_time_limit_ends_the_whole_group_though_it_ignores_the_first_signal(
 
 
 def test_a_time_limit_ends_what_a_child_left_behind(tmp_path: Path) -> None:
-    code = "sleep 120 & echo $! > \"$0\""
+    code = 'sleep 120 & echo $! > "$0"'
     completed = process.run(["/bin/sh", "-c", code, str(tmp_path / "pid")], env=ENV, timeout=1.0)
     assert gone(int(wait_for(tmp_path / "pid")))
     assert completed.timed_out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -64,20 +64,15 @@ def version_of(file: str, name: str) -> Version | None:
     return _version(version.replace("_", "+")) if canonicalize_name(owner) == name else None
 
 
-def choose(rows: Sequence[Row], name: str, version: str, tags: Sequence[str]) -> Row | None:
+def choose(rows: Iterable[Row], name: str, version: str, rank: Mapping[str, int]) -> Row | None:
     """The file that an installer takes for ``version``: the wheel of the best tag and highest build, or the sdist.
 
-    ``tags`` in order of preference (``cp310-cp310-manylinux_2_17_x86_64``, ...). None where no file of it fits.
+    ``rank``: wheel tag (``cp310-cp310-manylinux_2_17_x86_64``) -> its place, best first. None where no file of it fits.
     """
     wanted = Version(version)
-    # A file nearly always spells its version as the resolver does; all are parsed only where no wheel does.
-    spelled = [row for row in rows if version in row.file]
-    if not any(row.file.endswith(".whl") and version_of(row.file, name) == wanted for row in spelled):
-        spelled = list(rows)
-    rank = {tag: position for position, tag in enumerate(tags)}
     best: tuple[int, tuple[int, str], Row] | None = None
     sdist: Row | None = None
-    for row in spelled:
+    for row in rows:
         if version_of(row.file, name) != wanted:
             continue
         if not row.file.endswith(".whl"):

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 from uuid import uuid4
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _ABSOLUTE = ("https://", "http://")
-_HASH = re.compile(r"^[0-9a-f]{64}$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(NamedTuple):
     """One file of an index. ``sha256`` None where the index omits it; ``size`` in bytes.
 
     ``metadata``: the index says that it serves the file's METADATA (PEP 658). ``yanked``: False, True or the reason.
+    A tuple, since one plan makes a quarter of a million of them.
     """
 
     file: str
@@ -36,13 +34,19 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """All files of one name at one source. ``fresh_until``: seconds since 1970; ``etag``, ``modified``: for asking."""
+class Kept:
+    """A page as it came from ``url``. ``fresh_until``: seconds since 1970; ``etag``, ``modified``: for asking again."""
 
-    rows: tuple[Row, ...]
+    url: str
+    content_type: str
+    body: bytes
     fresh_until: float = 0.0
     etag: str | None = None
     modified: str | None = None
+
+    def rows(self) -> tuple[Row, ...]:
+        """All files that it lists. Raises BadPageError."""
+        return parse(self.body, self.content_type, self.url)
 
 
 class BadPageError(Exception):
@@ -61,33 +65,35 @@ def parse(body: bytes, content_type: str, url: str) -> tuple[Row, ...]:
 
 
 def _json(body: bytes, url: str) -> tuple[Row, ...]:
+    from pydantic_core import from_json  # noqa: PLC0415 - comes with pydantic; reads JSON in half of json's time
+
     try:
-        files = json.loads(body)["files"]
         return tuple(
-            Row(
-                file=entry["filename"],
-                url=entry["url"] if entry["url"].startswith(_ABSOLUTE) else urljoin(url, entry["url"]),
-                sha256=_sha256(entry.get("hashes")),
-                size=entry.get("size"),
-                requires_python=_shared(entry.get("requires-python")),
-                yanked=entry.get("yanked", False),
-                metadata=bool(entry.get("core-metadata", entry.get("dist-info-metadata", False))),
-            )
-            for entry in files
+            [
+                Row(
+                    entry["filename"],
+                    entry["url"] if entry["url"].startswith(_ABSOLUTE) else urljoin(url, entry["url"]),
+                    _sha256(entry.get("hashes")),
+                    entry.get("size"),
+                    entry.get("requires-python"),
+                    entry.get("yanked", False),
+                    bool(entry.get("core-metadata", entry.get("dist-info-metadata", False))),
+                )
+                for entry in from_json(body)["files"]
+                if "/" not in entry["filename"]
+            ]
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"the JSON page is malformed ({error})"
         raise BadPageError(message) from error
 
 
-def _shared(text: str | None) -> str | None:
-    """One copy of a text that stands on thousands of rows."""
-    return sys.intern(text) if isinstance(text, str) else None
-
-
 def _sha256(hashes: Any) -> str | None:
-    value = hashes.get("sha256") if isinstance(hashes, Mapping) else None
-    return value.lower() if isinstance(value, str) and _HASH.match(value.lower()) else None
+    """The digest in lower case; it becomes part of a path, so it is one or nothing."""
+    value = hashes.get("sha256") if isinstance(hashes, dict) else None
+    return (
+        value.lower() if isinstance(value, str) and len(value) == 64 and value.isascii() and value.isalnum() else None
+    )
 
 
 class _Anchors(HTMLParser):
@@ -142,33 +148,19 @@ def _number(text: str | None) -> int:
     return int(text) if text and text.isdigit() else 0
 
 
-def load(path: Path) -> Page | None:
+def load(path: Path) -> Kept | None:
     """A page kept by `save`; None where there is none or it is damaged (it is then fetched anew)."""
     try:
         head, _, body = path.read_bytes().partition(b"\n")
-        data = json.loads(head)
-        rows = parse(body, data["content_type"], data["url"])
-        return Page(rows=rows, fresh_until=data["fresh_until"], etag=data["etag"], modified=data["modified"])
-    except (OSError, ValueError, KeyError, TypeError, BadPageError):
+        return Kept(body=body, **json.loads(head))
+    except (OSError, ValueError, TypeError):
         return None
 
 
-def save(path: Path, page: Page, *, body: bytes, content_type: str, url: str) -> None:
-    """Keep a page as it came from ``url``, with a line before it that says until when it is fresh."""
-    head = {
-        "fresh_until": page.fresh_until,
-        "etag": page.etag,
-        "modified": page.modified,
-        "content_type": content_type,
-        "url": url,
-    }
-    write_atomically(path, json.dumps(head).encode() + b"\n" + body)
-
-
-def renew(path: Path, page: Page) -> None:
-    """Keep that a page is fresh again, though nothing of it was sent."""
-    head, _, body = path.read_bytes().partition(b"\n")
-    write_atomically(path, json.dumps({**json.loads(head), "fresh_until": page.fresh_until}).encode() + b"\n" + body)
+def save(path: Path, page: Kept) -> None:
+    """Keep a page: its body as it came, and a line before it with the rest."""
+    head = {name: getattr(page, name) for name in ("url", "content_type", "fresh_until", "etag", "modified")}
+    write_atomically(path, json.dumps(head).encode() + b"\n" + page.body)
 
 
 def write_atomically(path: Path, data: bytes) -> None:

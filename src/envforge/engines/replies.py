@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -22,6 +21,7 @@ HOST = "index.envforge.invalid"
 BUILT = "built"
 STEP = "step"
 _JSON = "application/vnd.pypi.simple.v1+json"
+_plain = re.compile(r"[A-Za-z0-9._-]+").fullmatch
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
@@ -38,21 +38,26 @@ def identity(row: Row) -> str:
 
 
 def row_entry(key: str, row: Row) -> dict[str, object]:
-    stated = {"requires-python": row.requires_python, "size": row.size}
-    return {
+    file = row.file if _plain(row.file) else quote(row.file)
+    entry: dict[str, object] = {
         "filename": row.file,
-        "url": f"http://{HOST}/{key}/files/{identity(row)}/{quote(row.file)}",
+        "url": f"http://{HOST}/{key}/files/{row.sha256 or identity(row)}/{file}",
         "hashes": {"sha256": row.sha256} if row.sha256 else {},
         "yanked": row.yanked,
-        **({"core-metadata": True} if row.file.endswith(".whl") else {}),
-        **{field: value for field, value in stated.items() if value is not None},
     }
+    if row.file.endswith(".whl"):
+        entry["core-metadata"] = True
+    if row.requires_python is not None:
+        entry["requires-python"] = row.requires_python
+    if row.size is not None:
+        entry["size"] = row.size
+    return entry
 
 
 def disguise(row: Row, name: str) -> Row:
     version = version_of(row.file, name)
     file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
-    return replace(row, file=file, url=f"sdist:{row.url}", sha256=None, size=None, metadata=True)
+    return row._replace(file=file, url=f"sdist:{row.url}", sha256=None, size=None, metadata=True)
 
 
 def entry(artefact: Artefact) -> dict[str, object]:
@@ -66,7 +71,9 @@ def entry(artefact: Artefact) -> dict[str, object]:
 
 
 def rendered(entries: list[dict[str, object]], name: str) -> tuple[str, bytes]:
-    body = json.dumps({"meta": {"api-version": "1.1"}, "name": name, "files": entries}, separators=(",", ":")).encode()
+    from pydantic_core import to_json  # noqa: PLC0415 - comes with pydantic; writes JSON in half of json's time
+
+    body = to_json({"meta": {"api-version": "1.1"}, "name": name, "files": entries})
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"', body
 
 

@@ -63,7 +63,7 @@ class Router:
         self._sources = Sources(routes=routes, folder=folder, client=client, offline=offline)
         self._folder = folder
         self._offline = offline
-        self.tags = tuple(tags)
+        self._rank = {tag: place for place, tag in reversed(list(enumerate(tags)))}
         self._server = LoopbackServer(self._answer)
         self._only: tuple[str, ...] | None = None
         self._pinned: Mapping[str, tuple[Artefact, ...]] = {}
@@ -128,9 +128,11 @@ class Router:
             listing = self._sources.listing(key, name)
             if not listing.exists:
                 continue
-            row = choose(list(self._rows(key, name, listing)), name, version, self.tags)
-            if row is not None:
-                return self._artefact(key, name, version, row, listing)
+            # A file nearly always spells its version as the resolver does; all are parsed only where no wheel does.
+            for rows in ([row for row in listing.rows if version in row.file], listing.rows):
+                row = choose(self._rows(key, name, rows), name, version, self._rank)
+                if row is not None and (row.file.endswith(".whl") or rows is listing.rows):
+                    return self._artefact(key, name, version, row, listing)
         raise EnvforgeError(
             "file-not-found",
             f"no file of `{name}` {version} fits this Python at {named(self.routes.origins[key].name for key in keys)}",
@@ -269,7 +271,7 @@ class Router:
     def _body(self, key: str, name: str, listing: Listing) -> tuple[str, bytes]:
         kept = self._bodies.get((key, name))
         if kept is None:
-            entries = [replies.row_entry(key, row) for row in self._rows(key, name, listing)]
+            entries = [replies.row_entry(key, row) for row in self._rows(key, name, listing.rows)]
             kept = replies.rendered(entries, name)
             self._bodies[(key, name)] = kept
         return kept
@@ -326,14 +328,14 @@ class Router:
         name = canonicalize_name(file.split("-", maxsplit=1)[0] if file.endswith(".whl") else file.rpartition("-")[0])
         if key in self.routes.origins:
             listing = self._sources.listing(key, name)
-            for row in (*self._rows(key, name, listing), *listing.rows):
+            for row in (*self._rows(key, name, listing.rows), *listing.rows):
                 if replies.identity(row) == identity:
                     return self._artefact(key, name, "", row, listing)
         return None
 
-    def _rows(self, key: str, name: str, listing: Listing) -> Iterator[Row]:
+    def _rows(self, key: str, name: str, rows: Iterable[Row]) -> Iterator[Row]:
         """Rows of a page, an sdist that was built for this target replaced by its wheel."""
-        for row in listing.rows:
+        for row in rows:
             own = self.built.of_source(replies.identity(row)) if not row.file.endswith(".whl") else None
             if own is None:
                 hidden = name in self._disguised and not row.file.endswith(".whl")

@@ -16,7 +16,7 @@ from envforge.system.http import Client, Unreachable, without_credentials
 from . import pages, remote
 from .artefacts import Artefact
 from .origins import Origin, Routes, credentials
-from .pages import Page, Row
+from .pages import Kept, Row
 
 if TYPE_CHECKING:
     import httpx
@@ -94,7 +94,7 @@ class Sources:
 
     def _ask(self, origin: Origin, name: str) -> Listing:
         """The pages of all sources in one: a file that a mirror lacks comes from the next that has it."""
-        found: dict[str, Page] = {}
+        found: dict[str, tuple[Row, ...]] = {}
         failure: Failure | None = None
         answered = []
         for source in origin.sources:
@@ -108,17 +108,17 @@ class Sources:
                 found[source] = page
         index = origin.url if origin.url in found else None
         if len(origin.sources) == 1:
-            rows = found[origin.sources[0]].rows if found else ()
+            rows = found[origin.sources[0]] if found else ()
             return Listing(rows=rows, exists=bool(found), index=index, failure=None if answered else failure)
         merged: dict[str, Row] = {}
         several: dict[str, tuple[tuple[str, str], ...]] = {}
-        for source, page in found.items():
-            for row in page.rows:
+        for source, rows in found.items():
+            for row in rows:
                 first = merged.setdefault(row.file, row)
                 if first.sha256 and row.sha256 and first.sha256 != row.sha256:
                     continue  # another file under the same name: the first source's word stands
                 if first.sha256 is None and row.sha256 is not None:
-                    merged[row.file] = replace(row, url=first.url)
+                    merged[row.file] = row._replace(url=first.url)
                 several[row.file] = (*several.get(row.file, ()), (source, row.url))
         lacking = {
             file: tuple(source for source in answered if source not in {place for place, _ in places})
@@ -133,55 +133,56 @@ class Sources:
             failure=None if answered else failure,
         )
 
-    def _page(self, origin: Origin, source: str, name: str) -> Page | None:
-        """One source's page; None where it does not know the name. Raises _SourceError."""
+    def _page(self, origin: Origin, source: str, name: str) -> tuple[Row, ...] | None:
+        """The files of one source's page; None where it does not know the name. Raises _SourceError."""
         digest = hashlib.sha256(source.encode()).hexdigest()[:16]
-        kept = self.folder / "pages" / digest / f"{name}.json"
-        page = pages.load(kept)
-        if self.offline:
-            if page is None:
-                kind = "not-cached"
-                raise _SourceError(kind, f"the page of `{name}` is not in the cache, and the network may not be asked")
-            return page
-        if page is not None and page.fresh_until > epoch():
-            return page
-        url = f"{source.rstrip('/')}/{name}/"
+        place = self.folder / "pages" / digest / f"{name}.json"
+        kept = pages.load(place)
+        if kept is None and self.offline:
+            kind = "not-cached"
+            raise _SourceError(kind, f"the page of `{name}` is not in the cache, and the network may not be asked")
+        if kept is not None and (self.offline or kept.fresh_until > epoch()):
+            try:
+                return _rows(kept)
+            except _SourceError:
+                if self.offline:
+                    raise
+                kept = None  # damaged in the cache: asked for without condition
+        page = self._fetch(origin, f"{source.rstrip('/')}/{name}/", kept)
+        if page is None:
+            return None
+        rows = _rows(page)
+        pages.save(place, page)
+        return rows
+
+    def _fetch(self, origin: Origin, url: str, kept: Kept | None) -> Kept | None:
+        """Ask for a page, on condition that it is not the one that is kept; None for 404. Raises _SourceError."""
         headers = {"Accept": pages.ACCEPT}
-        if page is not None and page.etag:
-            headers["If-None-Match"] = page.etag
-        if page is not None and page.modified:
-            headers["If-Modified-Since"] = page.modified
+        if kept is not None and kept.etag:
+            headers["If-None-Match"] = kept.etag
+        if kept is not None and kept.modified:
+            headers["If-Modified-Since"] = kept.modified
         try:
             response = self._client.get(url, headers=headers, auth=credentials(origin, url))
         except Unreachable as error:
             kind = "unreachable"
             raise _SourceError(kind, str(error)) from error
-        if response.status_code == 304 and page is not None:
-            page = replace(page, fresh_until=pages.fresh_until(response.headers, epoch()))
-            pages.renew(kept, page)
-            return page
+        fresh_until = pages.fresh_until(response.headers, epoch())
+        if response.status_code == 304 and kept is not None:
+            return replace(kept, fresh_until=fresh_until)
         if response.status_code in {404, 410}:
             return None
-        if response.status_code in {401, 403}:
-            kind = "unauthorized"
-            raise _SourceError(kind, f"status {response.status_code}")
         if response.status_code != 200:
-            kind = "unreachable"
+            kind = "unauthorized" if response.status_code in {401, 403} else "unreachable"
             raise _SourceError(kind, f"status {response.status_code}")
-        try:
-            content_type = response.headers.get("content-type", "")
-            rows = pages.parse(response.content, content_type, str(response.url))
-        except pages.BadPageError as error:
-            kind = "malformed"
-            raise _SourceError(kind, str(error)) from error
-        page = Page(
-            rows=rows,
-            fresh_until=pages.fresh_until(response.headers, epoch()),
+        return Kept(
+            url=str(response.url),
+            content_type=response.headers.get("content-type", ""),
+            body=response.content,
+            fresh_until=fresh_until,
             etag=response.headers.get("etag"),
             modified=response.headers.get("last-modified"),
         )
-        pages.save(kept, page, body=response.content, content_type=content_type, url=str(response.url))
-        return page
 
     def lags(self, artefact: Artefact) -> tuple[Lag, ...]:
         """Mirrors that do not have the file: by their page, or by their answer to a HEAD for it."""
@@ -248,6 +249,14 @@ class Sources:
                 return response
             response.close()
         return None
+
+
+def _rows(page: Kept) -> tuple[Row, ...]:
+    try:
+        return page.rows()
+    except pages.BadPageError as error:
+        kind = "malformed"
+        raise _SourceError(kind, str(error)) from error
 
 
 class _SourceError(Exception):

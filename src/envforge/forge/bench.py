@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -73,6 +74,9 @@ def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
         router = Router(
             routes=ways, folder=cache / "index", client=client, built=built, tags=facts.tags, offline=settings.offline
         )
+        # A plan holds a quarter of a million rows of index pages, none of them in a cycle: looking for cycles among
+        # them would take a third of its time.
+        gc.disable()
         with router:
             uv = Uv(
                 cache=cache / "uv",
@@ -87,6 +91,7 @@ def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
                 python=python, scratch=scratch, cache=cache,
             )  # fmt: skip
     finally:
+        gc.enable()
         client.close()
         shutil.rmtree(scratch, ignore_errors=True)
 

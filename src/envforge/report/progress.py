@@ -157,7 +157,7 @@ def step(done: StepDone, *, paint: Callable[..., str], verbose: bool = False) ->
 
 
 def _summary(changes: tuple[Change, ...]) -> str:
-    added = [change.name for change in changes if change.before is None]
+    added = [change.name for change in words.by_weight(change for change in changes if change.before is None)]
     removed = sum(1 for change in changes if change.after is None)
     swapped = len(changes) - len(added) - removed
     parts = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from envforge.model.finding import Finding, Severity
@@ -51,6 +52,16 @@ def cut(words: Sequence[str], most: int) -> str:
     return shown if len(words) <= most else f"{shown}, … {len(words) - most:,} more"
 
 
+def by_weight(added: Iterable[Change]) -> list[Change]:
+    """What was asked for first, then the biggest: those are the names that a reader looks for."""
+
+    def weight(change: Change) -> tuple[bool, int, str]:
+        asked = change.because is not None and change.because.distribution is None and not change.because.guard
+        return (not asked, -(change.after.size or 0) if change.after else 0, change.name)
+
+    return sorted(added, key=weight)
+
+
 def replaced(change: Change) -> tuple[str, str]:
     """The two sides of a change; where the version is the same, what else tells the builds apart."""
     before, after = change.before, change.after
@@ -81,8 +92,11 @@ def cause(finding: Finding, changes: Iterable[Change]) -> str | None:
 
 
 def unsaid(cause: str | None, message: str) -> str | None:
-    """``cause``, unless ``message`` tells it already (there with its literals in backticks)."""
-    return None if cause is None or cause in message.replace("`", "") else cause
+    """``cause``, unless ``message`` tells it already (there with its literals in backticks, and the step by name)."""
+    if cause is None:
+        return None
+    plain = message.replace("`", "")
+    return None if cause in plain or cause.removeprefix("the step ") in plain else cause
 
 
 def via(change: Change) -> str | None:
@@ -90,6 +104,19 @@ def via(change: Change) -> str | None:
     if change.because is None or len(change.because.via) < 2:
         return None
     return " → ".join(change.because.via)
+
+
+def remarks(values: Sequence[Finding]) -> str | None:
+    """What the findings of severity info come to, in a few words; None where there are none."""
+    kept = [finding for finding in values if finding.id == "ambient-config" and "kept out" in finding.message]
+    parts = []
+    if kept:
+        tools = list(dict.fromkeys(finding.subject for finding in kept))
+        whose = tools[0] if len(tools) == 1 else f"{', '.join(tools[:-1])} and {tools[-1]}"
+        parts.append(f"the configuration of {whose} here was kept out ({count(len(kept), 'source')})")
+    others = Counter(finding.id for finding in values if finding not in kept)
+    parts += [f"{count(number, 'remark')} {name}" for name, number in others.items()]
+    return "; ".join(parts) or None
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
+from queue import LifoQueue
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -28,7 +29,7 @@ _BUNDLES = (
     "/etc/ssl/cert.pem",
 )
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
-_CONNECTIONS = 16  # some DNS resolvers refuse many at once
+_CONNECTIONS = 8  # some DNS resolvers refuse many at once
 _TRIES = 3
 _LINE = 65536
 _HEADERS = 100
@@ -102,41 +103,47 @@ class Unreachable(Exception):  # noqa: N818 - a condition of the network, turned
 
 
 class Client:
-    """GET and HEAD over a few pooled connections, with retries and backoff for what passes by itself."""
+    """GET and HEAD over a few pooled connections, with retries and backoff for what passes by itself.
+
+    Every connection is a client of its own, lent to one thread at a time: httpx's shared pool spends more time
+    on its lock than on the network where many small answers are asked for at once.
+    """
 
     def __init__(self, settings: Proxies) -> None:
         self._settings = settings
-        self._client: httpx.Client | None = None
+        self._idle: LifoQueue[httpx.Client | None] = LifoQueue()
+        for _ in range(_CONNECTIONS):
+            self._idle.put(None)
+        self._streams: httpx.Client | None = None
+        self._context: ssl.SSLContext | None = None
         self._lock = threading.Lock()
 
-    def _open(self) -> httpx.Client:
+    def _make(self) -> httpx.Client:
+        import httpx  # noqa: PLC0415 - 80 ms that a warm or offline command need not pay
+
         with self._lock:
-            if self._client is None:
-                import httpx  # noqa: PLC0415 - 80 ms that a warm or offline command need not pay
+            self._context = self._context or _context()
+        context = self._context
 
-                context = _context()
-                limits = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS)
+        def transport(proxy: str | None) -> httpx.HTTPTransport:
+            return httpx.HTTPTransport(verify=context, proxy=proxy)
 
-                def transport(proxy: str | None) -> httpx.HTTPTransport:
-                    return httpx.HTTPTransport(verify=context, limits=limits, proxy=proxy)
-
-                mounts: dict[str, httpx.BaseTransport | None] = {}
-                if "*" not in self._settings.exempt:
-                    for scheme, proxy in (("http://", self._settings.http), ("https://", self._settings.https)):
-                        if proxy:
-                            mounts[scheme] = transport(proxy)
-                    if mounts:
-                        for entry in (*self._settings.exempt, "127.0.0.1", "localhost"):
-                            mounts[f"all://{_pattern(entry)}"] = transport(None)
-                self._client = httpx.Client(
-                    transport=transport(None),
-                    mounts=mounts,
-                    trust_env=False,
-                    follow_redirects=True,
-                    timeout=httpx.Timeout(30.0, connect=10.0),
-                    headers={"User-Agent": "envforge"},
-                )
-            return self._client
+        mounts: dict[str, httpx.BaseTransport | None] = {}
+        if "*" not in self._settings.exempt:
+            for scheme, proxy in (("http://", self._settings.http), ("https://", self._settings.https)):
+                if proxy:
+                    mounts[scheme] = transport(proxy)
+            if mounts:
+                for entry in (*self._settings.exempt, "127.0.0.1", "localhost"):
+                    mounts[f"all://{_pattern(entry)}"] = transport(None)
+        return httpx.Client(
+            transport=transport(None),
+            mounts=mounts,
+            trust_env=False,
+            follow_redirects=True,
+            timeout=httpx.Timeout(30.0, connect=10.0),
+            headers={"User-Agent": "envforge"},
+        )
 
     def get(
         self,
@@ -147,48 +154,60 @@ class Client:
         method: str = "GET",
     ) -> httpx.Response:
         """The whole response, whatever its status. Raises `Unreachable`."""
-        return self._send(url, headers, auth, stream=False, method=method)
+        client = self._idle.get()
+        try:
+            client = client or self._make()
+            return _send(client, method, url, headers, auth, stream=False)
+        finally:
+            self._idle.put(client)
 
     def stream(
         self, url: str, *, headers: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None
     ) -> httpx.Response:
         """A response whose body is still to be read with ``iter_raw`` and then closed. Raises `Unreachable`."""
-        return self._send(url, headers, auth, stream=True, method="GET")
-
-    def _send(
-        self,
-        url: str,
-        headers: Mapping[str, str] | None,
-        auth: tuple[str, str] | None,
-        *,
-        stream: bool,
-        method: str,
-    ) -> httpx.Response:
-        import httpx  # noqa: PLC0415 - see _open
-
-        client = self._open()
-        reason = "no answer"
-        for attempt in range(_TRIES):
-            if attempt:
-                time.sleep(0.3 * 3 ** (attempt - 1))
-            try:
-                request = client.build_request(method, url, headers=dict(headers or {}))
-                response = client.send(request, auth=auth, stream=stream)
-            except httpx.TransportError as error:
-                reason = str(error) or type(error).__name__
-                continue
-            except (httpx.InvalidURL, httpx.TooManyRedirects, httpx.DecodingError, ValueError) as error:
-                raise Unreachable(str(error)) from error
-            if response.status_code not in _PASSING or attempt == _TRIES - 1:
-                return response
-            response.close()
-        raise Unreachable(reason)
+        with self._lock:
+            client = self._streams
+        if client is None:
+            client = self._streams = self._make()
+        return _send(client, "GET", url, headers, auth, stream=True)
 
     def close(self) -> None:
-        with self._lock:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+        """Close every connection that is not lent."""
+        while not self._idle.empty():
+            client = self._idle.get()
+            if client is not None:
+                client.close()
+        if self._streams is not None:
+            self._streams.close()
+
+
+def _send(
+    client: httpx.Client,
+    method: str,
+    url: str,
+    headers: Mapping[str, str] | None,
+    auth: tuple[str, str] | None,
+    *,
+    stream: bool,
+) -> httpx.Response:
+    import httpx  # noqa: PLC0415 - whoever has a client has loaded it
+
+    reason = "no answer"
+    for attempt in range(_TRIES):
+        if attempt:
+            time.sleep(0.3 * 3 ** (attempt - 1))
+        try:
+            request = client.build_request(method, url, headers=dict(headers or {}))
+            response = client.send(request, auth=auth, stream=stream)
+        except httpx.TransportError as error:
+            reason = str(error) or type(error).__name__
+            continue
+        except (httpx.InvalidURL, httpx.TooManyRedirects, httpx.DecodingError, ValueError) as error:
+            raise Unreachable(str(error)) from error
+        if response.status_code not in _PASSING or attempt == _TRIES - 1:
+            return response
+        response.close()
+    raise Unreachable(reason)
 
 
 def _context() -> ssl.SSLContext:
