@@ -81,6 +81,7 @@ if [ ! -e "$environment/complete" ] || [ ! -x "$environment/bin/python" ]; then
 fi
 
 if [ "$kind" = run ]; then
+    export ENVFORGE_PROGRAM="$0"
     exec "$environment/bin/python" -I -m envforge "$@"
 fi
 shift

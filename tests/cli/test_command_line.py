@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import envforge
+from envforge.cli import session
 from envforge.cli.app import VERBS
 
 SOURCE = str(Path(envforge.__file__).parent.parent)
@@ -55,6 +57,8 @@ def test_every_verb_has_help_with_an_example(tmp_path: Path, verb: str) -> None:
     assert done.returncode == 0
     assert f"Example: {'cd $(' if verb == 'path' else ''}envforge {verb}" in done.stdout
     assert "--json" in done.stdout
+    assert "For every command: --home DIR" in done.stdout
+    assert not set("{<") & set(done.stdout)
 
 
 def test_help_names_every_verb_and_global_option(tmp_path: Path) -> None:
@@ -128,6 +132,30 @@ def test_no_colour_without_a_terminal_and_none_with_no_color(tmp_path: Path) -> 
     assert "\x1b[1;31merror:" in on_terminal(tmp_path, "show", "e")
     assert "\x1b" not in on_terminal(tmp_path, "show", "e", NO_COLOR="1")
     assert "\x1b" not in on_terminal(tmp_path, "show", "e", TERM="dumb")
+
+
+@pytest.mark.parametrize(
+    ("started", "home", "typed"),
+    [
+        (None, None, "envforge"),
+        ("./bootstrap.sh", None, "./bootstrap.sh"),
+        ("/opt/my tools/bootstrap.sh", None, "'/opt/my tools/bootstrap.sh'"),
+        ("/home/me/bin/envforge", "/other", "envforge --home /other"),
+    ],
+)
+def test_what_to_type(started: str | None, home: str | None, typed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ENVFORGE_PROGRAM", raising=False)
+    if started is not None:
+        monkeypatch.setenv("ENVFORGE_PROGRAM", started)
+    assert session.program(home) == typed
+
+
+def test_columns_win_over_what_the_terminal_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "57")
+    assert session.width(sys.stdout) == 57
+    for nonsense in ("", "0", "wide", "-3"):
+        monkeypatch.setenv("COLUMNS", nonsense)
+        assert session.width(io.StringIO()) == 100
 
 
 def on_terminal(home: Path, *words: str, **variables: str) -> str:

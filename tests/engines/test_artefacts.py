@@ -123,7 +123,8 @@ def test_no_name_breaks_the_choice(file: str) -> None:
 @pytest.mark.parametrize(
     ("file", "tag"),
     [
-        ("six-1.0-py3-none-any.whl", None), ("six-1.0-3-py3-none-any.whl", "3"), ("six-1.0-3a_b-py3-none-any.whl", "3a_b"),
+        ("six-1.0-py3-none-any.whl", None), ("six-1.0-3-py3-none-any.whl", "3"),
+        ("six-1.0-3a_b-py3-none-any.whl", "3a_b"),
         ("six-1.0.tar.gz", None), ("nonsense.whl", None),
     ],
 )  # fmt: skip

@@ -90,18 +90,19 @@ def test_json_that_is_no_page(body: bytes) -> None:
         pages.parse(body, JSON, URL)
 
 
+UNCHECKED = pytest.mark.xfail(strict=True, reason="the types of a JSON page's fields are not checked")
+
+
 @pytest.mark.parametrize(
     "body",
     [
-        b'{"files": [{"filename": null, "url": "a"}]}',
-        b'{"files": [{"filename": 3, "url": "a"}]}',
-        b'{"files": [{"filename": "a-1.zip", "url": "a", "size": "big"}]}',
-        b'{"files": [{"filename": "a-1.zip", "url": "a", "yanked": {"a": 1}}]}',
-        b'{"files": ' + b"[" * 100_000,
+        pytest.param(b'{"files": [{"filename": null, "url": "a"}]}', id="null name"),
+        pytest.param(b'{"files": [{"filename": 3, "url": "a"}]}', id="number name"),
+        pytest.param(b'{"files": [{"filename": "a-1.zip", "url": "a", "size": "big"}]}', id="size", marks=UNCHECKED),
+        pytest.param(b'{"files": [{"filename": "a-1.zip", "url": "a", "yanked": {}}]}', id="yanked", marks=UNCHECKED),
+        pytest.param(b'{"files": ' + b"[" * 100_000, id="deep"),
     ],
-    ids=["null name", "number name", "text size", "mapping yanked", "deep"],
 )
-@pytest.mark.xfail(strict=True, reason="types of a JSON page are not checked: a crash far from the page, or nonsense")
 def test_json_of_the_wrong_types(body: bytes) -> None:
     try:
         rows = pages.parse(body, JSON, URL)

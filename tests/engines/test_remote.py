@@ -73,9 +73,8 @@ def test_a_status_is_told(client: Client, status: int) -> None:
 @pytest.mark.xfail(strict=True, reason="httpx.RemoteProtocolError out of a streamed body that ends early")
 def test_a_body_that_ends_early(client: Client, ranges: bool) -> None:
     faults = [Fault(file="*", truncate=True)]
-    with serve({"a": Index(artefacts=[SMALL], ranges=ranges, faults=faults)}) as server:
-        with pytest.raises(NoMetadataError):
-            remote.from_wheel(client, at(server, SMALL.filename), None)
+    with serve({"a": Index(artefacts=[SMALL], ranges=ranges, faults=faults)}) as server, pytest.raises(NoMetadataError):
+        remote.from_wheel(client, at(server, SMALL.filename), None)
 
 
 def answering(data: bytes, request: Request, *, ranges: bool = True) -> Response:

@@ -206,8 +206,9 @@ def files(*rows: Mapping[str, object]) -> bytes:
 
 
 EVIL = [
-    "six-1.0-py3-none-any./../../../../evil.whl", "../six-1.0.tar.gz", "/six-1.0.tar.gz", "six-1.0/../x.tar.gz", "six-..tar.gz",
-    "six-1.0%2f..%2fx.tar.gz", "six-1.0.tar.gz\0", "six-1.0\n.tar.gz", "", ".", "..", "six-1.0-py3-none-any.whl\r\nX: y",
+    "six-1.0-py3-none-any./../../../../evil.whl", "../six-1.0.tar.gz", "/six-1.0.tar.gz", "six-1.0/../x.tar.gz",
+    "six-..tar.gz", "six-1.0%2f..%2fx.tar.gz", "six-1.0.tar.gz\0", "six-1.0\n.tar.gz", "", ".", "..",
+    "six-1.0-py3-none-any.whl\r\nX: y",
 ]  # fmt: skip
 
 
@@ -244,10 +245,13 @@ def test_an_evil_file_name_neither_escapes_nor_stops_the_rest(tmp_path: Path, fi
 @pytest.mark.parametrize(
     "path",
     [
-        "/KEY/simple/../", "/KEY/simple/%2e%2e/", "/KEY/simple/..%2f..%2fx/", "/KEY/simple/%2fetc%2fpasswd/", "/KEY/simple/a%00b/",
-        "/KEY/simple//", "/KEY/simple/", "/KEY/", "/", "/KEY/files/../x", "/KEY/files/%2e%2e/x.whl", "/KEY/files/a/%2e%2e%2fx.whl",
+        "/KEY/simple/../", "/KEY/simple/%2e%2e/", "/KEY/simple/..%2f..%2fx/", "/KEY/simple/%2fetc%2fpasswd/",
+        "/KEY/simple/a%00b/",
+        "/KEY/simple//", "/KEY/simple/", "/KEY/", "/", "/KEY/files/../x", "/KEY/files/%2e%2e/x.whl",
+        "/KEY/files/a/%2e%2e%2fx.whl",
         "/built/files/%2e%2e/x.whl", f"/built/files/{'a' * 64}/x.whl", "/built/simple/six/", "/nokey/simple/six/",
-        "/nokey/files/x/y.whl", "/KEY/simple/" + "n" * 5000 + "/", "/KEY/simple/%ff%fe/", "/KEY/files/x/six-1.0.whl.metadata",
+        "/nokey/files/x/y.whl", "/KEY/simple/" + "n" * 5000 + "/", "/KEY/simple/%ff%fe/",
+        "/KEY/files/x/six-1.0.whl.metadata",
     ],
 )  # fmt: skip
 def test_an_evil_path_finds_nothing(tmp_path: Path, path: str) -> None:

@@ -111,7 +111,8 @@ def test_a_wrong_hash_is_refused(tmp_path: Path) -> None:
 def test_constraints_upgrades_and_dependencies(tmp_path: Path) -> None:
     newer = Wheel(name="six", version="2.0.0")
     with serve({"own": Index(artefacts=[SIX, newer, APP])}) as server, rig(tmp_path, indexes(server)) as made:
-        assert {move.name: move.version for move in made.resolve("app", ask=Ask(requirements=(), constraints=("six<2",)))} == {
+        bounded = made.resolve("app", ask=Ask(requirements=(), constraints=("six<2",)))
+        assert {move.name: move.version for move in bounded} == {
             "app": "1.0.0", "six": "1.0.0",
         }  # fmt: skip
         assert [move.name for move in made.resolve("app", ask=Ask(requirements=(), no_deps=True))] == ["app"]
@@ -128,27 +129,28 @@ def pip(made: Rig) -> Pip:
 
 def test_pip_installs_what_was_resolved_and_checks_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/")
-    with serve({"own": Index(artefacts=[SIX]), "pypi": Index(artefacts=[APP])}) as server:
-        with rig(tmp_path, indexes(server)) as made:
-            found = made.found(made.resolve("app"))
-            prefix = made.venv()
-            bundled = interpreter.facts(BASE).pip_wheel
-            if bundled is None:
-                pytest.skip("this Python brings no pip")
-            made.install(prefix, [made.router.own(made.built.keep(Path(bundled), Origin(kind="python"), None))])
-            wrong = [replace(each, sha256="0" * 64) if each.name == "six" else each for each in found]
-            completed = pip(made).install(prefix, wrong, made.scratch(), tmp_path / "log")
-            assert not completed.ok
-            assert made.uv.failure(completed, "step").code == "hash-mismatch"
-            assert not list(site(prefix).glob("six*"))
-            completed = pip(made).install(prefix, found, made.scratch(), tmp_path / "log")
-            assert completed.ok, completed.stderr
-            assert (site(prefix) / "six-1.0.0.dist-info").is_dir()
-            assert (site(prefix) / "app-1.0.0.dist-info/INSTALLER").read_text().strip() == "pip"
+    shelves = {"own": Index(artefacts=[SIX]), "pypi": Index(artefacts=[APP])}
+    with serve(shelves) as server, rig(tmp_path, indexes(server)) as made:
+        found = made.found(made.resolve("app"))
+        prefix = made.venv()
+        bundled = interpreter.facts(BASE).pip_wheel
+        if bundled is None:
+            pytest.skip("this Python brings no pip")
+        made.install(prefix, [made.router.own(made.built.keep(Path(bundled), Origin(kind="python"), None))])
+        wrong = [replace(each, sha256="0" * 64) if each.name == "six" else each for each in found]
+        completed = pip(made).install(prefix, wrong, made.scratch(), tmp_path / "log")
+        assert not completed.ok
+        assert made.uv.failure(completed, "step").code == "hash-mismatch"
+        assert not list(site(prefix).glob("six*"))
+        completed = pip(made).install(prefix, found, made.scratch(), tmp_path / "log")
+        assert completed.ok, completed.stderr
+        assert (site(prefix) / "six-1.0.0.dist-info").is_dir()
+        assert (site(prefix) / "app-1.0.0.dist-info/INSTALLER").read_text().strip() == "pip"
 
 
 def test_an_environment_without_pip(tmp_path: Path) -> None:
     with serve({"own": Index(artefacts=[SIX])}) as server, rig(tmp_path, indexes(server)) as made:
+        prefix, found, scratch = made.venv(), made.found(made.resolve("six")), made.scratch()
         with pytest.raises(EnvforgeError, match="needs a pip") as caught:
-            pip(made).install(made.venv(), made.found(made.resolve("six")), made.scratch(), tmp_path / "log")
+            pip(made).install(prefix, found, scratch, tmp_path / "log")
     assert caught.value.code == "pip-missing"

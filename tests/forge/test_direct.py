@@ -217,8 +217,8 @@ def test_a_hash_among_other_things_is_checked(tmp_path: Path, fragment: str) -> 
         made = House(tmp_path, server, only=("pypi",))
         right = fragment.replace("HASH", hashlib.sha256(TOOL.bytes()).hexdigest())
         made.plan([step(f"tool @ {server.base}/files/files/{TOOL.filename}#{right}")])
+        wrong = fragment.replace("HASH", "0" * 64)
         with pytest.raises(EnvforgeError, match="sha256"):
-            wrong = fragment.replace("HASH", "0" * 64)
             made.plan([step(f"tool @ {server.base}/files/files/{TOOL.filename}#{wrong}")])
 
 

@@ -71,8 +71,9 @@ def test_a_pin_whose_marker_is_false_asks_nothing(tmp_path: Path) -> None:
 
 
 OPTIONS = [
-    "--index-url http://127.0.0.1:1/", "--index-url=x", "-r other.txt", "-e .", "-c other.txt", "--find-links=/x", "six # why",
-    "six --hash=sha256:00", "six\n-e .", "six \\\n-e .", "./folder", "http://127.0.0.1:1/six-1.0.tar.gz", "@other", "six;", "six\0",
+    "--index-url http://127.0.0.1:1/", "--index-url=x", "-r other.txt", "-e .", "-c other.txt", "--find-links=/x",
+    "six # why", "six --hash=sha256:00", "six\n-e .", "six \\\n-e .", "./folder", "http://127.0.0.1:1/six-1.0.tar.gz",
+    "@other", "six;", "six\0",
 ]  # fmt: skip
 
 
@@ -102,9 +103,9 @@ def test_a_requirement_is_one_line(tmp_path: Path, field: str, text: str) -> Non
 
 def test_a_very_long_name(tmp_path: Path) -> None:
     name = "n" * 300
-    with serve({"pypi": Index(artefacts=[Wheel(name=name, version="1.0")])}) as server:
-        with pytest.raises(EnvforgeError, match=r".+"):
-            House(tmp_path, server).plan([{"name": "a", "install": [name]}])
+    index = Index(artefacts=[Wheel(name=name, version="1.0")])
+    with serve({"pypi": index}) as server, pytest.raises(EnvforgeError, match=r".+"):
+        House(tmp_path, server).plan([{"name": "a", "install": [name]}])
 
 
 @pytest.mark.parametrize("indexes", [[], ["absent"]])

@@ -61,8 +61,11 @@ def test_after_a_step_that_ran_something(tmp_path: Path) -> None:
 
 def test_after_a_step_that_installed_something(tmp_path: Path) -> None:
     code = (
-        "import pathlib, sysconfig; site = pathlib.Path(sysconfig.get_path('purelib')); info = site / 'mine-1.0.dist-info'\n"
-        "info.mkdir(exist_ok=True); (info / 'METADATA').write_text('Metadata-Version: 2.1\\nName: mine\\nVersion: 1.0\\n')\n"
+        "import pathlib, sysconfig\n"
+        "site = pathlib.Path(sysconfig.get_path('purelib'))\n"
+        "info = site / 'mine-1.0.dist-info'\n"
+        "info.mkdir(exist_ok=True)\n"
+        "(info / 'METADATA').write_text('Metadata-Version: 2.1\\nName: mine\\nVersion: 1.0\\n')\n"
         "(info / 'RECORD').write_text('mine-1.0.dist-info/METADATA,,\\nmine-1.0.dist-info/RECORD,,\\n')\n"
     )
     run = {"name": "run", "run": ["python", "-c", code]}

@@ -122,7 +122,6 @@ releases: [{version: x, reference: y, checked: z}]
     )
     assert messages(tmp_path, "p") == [
         "recipes/thing.yaml:3:1: unknown key `stps`; did you mean `steps`?",
-        "recipes/thing.yaml:4:23: `description` is missing",
         "recipes/thing.yaml:4:24: unknown key `descripton`; did you mean `description`?",
         "recipes/thing.yaml:4:40: invalid name `Bad`: it must match `^[a-z][a-z0-9_]*$`",
         (

@@ -93,6 +93,21 @@ def test_an_unknown_name(cwd: Path, config: Path) -> None:
     assert caught.value.hint == "there are: quickstart, xin, xinv100"
 
 
+def test_a_folder_is_named_once(config: Path) -> None:
+    checkout = lookup.shipped("profiles").parent
+    with pytest.raises(UsageError) as caught:
+        lookup.find("nope", cwd=checkout, config=config)
+    assert caught.value.cause == f"looked in `{config}/profiles`, `{checkout}/profiles`"
+
+
+def test_a_file_beside_you_is_suggested(cwd: Path, config: Path) -> None:
+    put(cwd, ".", "notebook.yaml")
+    with pytest.raises(UsageError) as caught:
+        lookup.find("notebook", cwd=cwd, config=config)
+    assert caught.value.message == "there is no profile `notebook`"
+    assert "`./notebook.yaml`" in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize("name", ["", "..", "a b", "x" * 5000, "a\0b", "~nobody-here/x.yaml"])
 def test_names_that_cannot_be(name: str, cwd: Path, config: Path) -> None:
     with pytest.raises(UsageError):

@@ -39,7 +39,7 @@ def test_any_of_several_capabilities() -> None:
 
 def test_memory_and_number() -> None:
     fit = fits(profile(Gpu(memory_gib=">=20")), WORKSTATION)
-    assert [one.reasons for one in fit.cards[1:]] == [("15.77 GiB of memory, the profile wants >=20",)] * 2
+    assert [one.reasons for one in fit.cards[1:]] == [("15.77 GiB of memory, the profile wants >=20 GiB",)] * 2
     fit = fits(profile(Gpu(compute_capability=("==7.0",), count=">=3")), WORKSTATION)
     assert fit.reasons == ("2 of the cards fit, the profile wants >=3",)
 
@@ -65,9 +65,9 @@ def test_no_card_fits() -> None:
 
 
 def test_a_machine_without_cards() -> None:
-    gpu = Gpu(compute_capability=("==7.0",), driver=">=525")
+    gpu = Gpu(compute_capability=("==7.0",), driver=">=525", memory_gib=">=15")
     assert fits(profile(gpu), machine(status="absent")).reasons == (
-        "no GPU was found, the profile is for one with compute capability ==7.0, driver >=525",
+        "no GPU was found, the profile is for one with compute capability ==7.0, driver >=525, memory >=15 GiB",
     )
     failed = fits(profile(Gpu()), machine(status="failed: no permission"))
     assert failed.reasons == ("GPUs: failed: no permission, the profile is for one with any compute capability",)

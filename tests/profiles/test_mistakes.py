@@ -187,7 +187,25 @@ CASES: dict[str, tuple[str, list[str]]] = {
         "smoke: [{generate: a}]",
         ["4:10: `generate` is not there yet: it comes with a later release; use `python` or `command`"],
     ),
-    "compute capability": ("gpu: {compute_capability: '7.0'}", ["4:27: invalid version specifier `7.0`"]),
+    "compute capability": (
+        "gpu: {compute_capability: '7.0'}",
+        ["4:27: invalid version specifier `7.0`; did you mean `==7.0`?"],
+    ),
+    "compute capability as a number": (
+        "gpu: {compute_capability: 7.0}",
+        ['4:27: expected a version specifier, found the number `7.0`: write `"==7.0"`'],
+    ),
+    "compute capabilities as numbers": (
+        "gpu: {compute_capability: [8.10]}",
+        ['4:28: expected a version specifier, found the number `8.10`: write `"==8.10"`'],
+    ),
+    "operators the wrong way round": (
+        "steps: [{name: a, install: ['click=>8', 'six=1']}]",
+        [
+            "4:29: invalid requirement `click=>8`; did you mean `click>=8`?",
+            "4:41: invalid requirement `six=1`; did you mean `six==1`?",
+        ],
+    ),
     "one of several compute capabilities": (
         "gpu: {compute_capability: ['==7.0', x]}",
         ["4:37: invalid version specifier `x`"],
@@ -246,6 +264,10 @@ CASES: dict[str, tuple[str, list[str]]] = {
         ],
     ),
 }
+
+
+def test_a_key_that_is_misspelt_is_not_missing_too(tmp_path: Path) -> None:
+    assert mistakes("schema: 1\nnmae: p\n", tmp_path) == ["2:1: unknown key `nmae`; did you mean `name`?"]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -342,7 +364,7 @@ def test_aliases_serve_as_in_any_yaml(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         loader.load(tmp_path)
-    assert (caught.value.code, caught.value.cause) == ("unreadable-file", "is a directory")
+    assert (caught.value.code, caught.value.cause) == ("unreadable-file", "it is no file")
     with pytest.raises(UsageError) as caught:
         loader.load(tmp_path / "absent.yaml")
     assert caught.value.cause == "no such file or directory"

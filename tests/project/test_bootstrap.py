@@ -23,9 +23,10 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCKED = Wheel(name="demo", version="1.0")
 PYTHONS = ("python3.14", "python3.13", "python3.12", "python3.11", "python3")
 MAIN = """\
-import json, sys
+import json, os, sys
 import demo
-print(json.dumps({"argv": sys.argv[1:], "prefix": sys.prefix, "demo": demo.__version__, "path": sys.path}))
+told = {"argv": sys.argv[1:], "prefix": sys.prefix, "demo": demo.__version__, "path": sys.path}
+print(json.dumps({**told, "program": os.environ.get("ENVFORGE_PROGRAM")}))
 """
 
 
@@ -129,6 +130,7 @@ def test_makes_the_environment_once_then_runs_envforge_from_it(checkout: Checkou
 
     assert (again.returncode, again.stderr) == (0, "")
     assert json.loads(again.stdout)["prefix"] == answer["prefix"]
+    assert json.loads(again.stdout)["program"] == str(elsewhere), "messages say what was typed"
 
     command = checkout.folder / ".venv" / "run" / "bin" / "envforge"
     alone = subprocess.run([command, "list"], env={}, capture_output=True, text=True, check=True)

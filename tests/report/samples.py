@@ -99,6 +99,7 @@ def plan(*, healed: bool = True) -> Plan:
         disk=180 * MEGA,
         free=25_000 * MEGA,
         python="/usr/bin/python3.11",
+        python_version="3.11.7",
     )
 
 

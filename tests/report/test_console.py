@@ -11,6 +11,7 @@ from report import samples
 from envforge.model.finding import Finding, Severity
 from envforge.model.machine import Ambient, Card, Interpreter, Machine
 from envforge.model.plan import Change
+from envforge.model.profile import Hold, Keep, Smoke, SmokeKind
 from envforge.model.result import Result
 from envforge.model.views import (
     DiffView,
@@ -48,7 +49,49 @@ def test_a_plan_tells_who_opened_through_whom_and_who_heals() -> None:
     assert "everything holds at the end; 1 finding opens on the way and is healed" in text
     assert "symbol f in libf.so unknown" in text
     assert "download 55.0 MB · disk 180.0 MB of 25.0 GB free" in text
-    assert "runs code of old-1.0.tar.gz" in text
+    assert "code of 1 sdist has been run already: old-1.0.tar.gz" in text
+    assert "small: one install undoes another · Python 3.11.7 (3.11) · venv · any machine" in text
+    assert "then smoke checks: import transformers" in text
+    assert text.count("xinference 2.7.0 requires transformers>=5") == 2, "at the change, and where it opens"
+
+
+def test_a_guard_is_told_with_the_version_that_it_watches() -> None:
+    plan = samples.plan()
+    last = replace(plan.steps[-1], state={"transformers": samples.dist("transformers", "4.57.6")})
+    quiet = replace(plan.verdicts[0], opened=None, healed=None, because=None)
+    profile = replace(plan.profile, guards=(Hold(requirement="transformers<5"), Keep(names=("torch*", "transformers"))))
+    verdicts = (quiet, replace(quiet, guard="keep torch*, transformers"))
+    text = flat(read(replace(plan, profile=profile, verdicts=verdicts, steps=(*plan.steps[:-1], last))))
+    assert "✓ hold transformers<5: 4.57.6" in text
+    assert "✓ keep torch*, transformers: transformers 4.57.6" in text
+    gone = replace(last, state={})
+    text = flat(read(replace(plan, profile=profile, verdicts=verdicts, steps=(*plan.steps[:-1], gone))))
+    assert text.count(": not installed") == 2
+
+
+def test_code_that_will_run_later_is_told_apart_and_many_sdists_are_one_line() -> None:
+    plan = samples.plan()
+    step = replace(plan.steps[1].step, no_build_isolation=("late",))
+    files = ("a-1.tar.gz", "b-c-2.tar.gz", "Late-3.0.tar.gz")
+    text = flat(read(replace(plan, steps=(plan.steps[0], replace(plan.steps[1], step=step, builds=files)))))
+    assert "code of 2 sdists has been run already: a-1.tar.gz, b-c-2.tar.gz" in text
+    assert "the step itself will run code of 1 sdist: Late-3.0.tar.gz" in text
+
+
+def test_the_code_of_a_smoke_check_is_shown_to_who_asks() -> None:
+    plan = samples.plan()
+    smoke = Smoke(kind=SmokeKind.PYTHON, arguments=("import six\nassert six",), name="it works")
+    plan = replace(plan, profile=replace(plan.profile, smoke=(smoke,)))
+    assert "then smoke checks: it works" in read(plan)
+    assert "assert six" not in read(plan)
+    assert "    assert six" in read(plan, verbose=True)
+
+
+def test_cards_that_fit_and_substitutes_that_nobody_judges() -> None:
+    plan = replace(samples.plan(), cards=("GPU 0 Tesla V100",), lost={"torch": "2.7.1 instead of 2.7.1+cu126"})
+    text = flat(read(plan))
+    assert "fits GPU 0 Tesla V100" in text
+    assert "healed whether the substitutes have code for your GPU and its driver is not judged" in text
 
 
 def test_a_plan_that_ends_open_is_refused_and_says_what_to_do() -> None:
@@ -84,26 +127,50 @@ def test_no_space_is_seen_at_once() -> None:
 
 def test_a_build_tells_the_story_and_what_to_do_next() -> None:
     text = flat(read(samples.build()))
-    assert "step `tool` opened hold-violated transformers: xinference 2.7.0 requires transformers>=5" in text
-    assert "healed by step `pin`" in text
+    assert "✓ 1 finding opened on the way, healed" in text
+    assert "✗" not in text
     assert "ready: envforge run small serve" in text
     assert "1 smoke check passed" in text
+    text = flat(read(samples.build(), verbose=True))
+    assert "step `tool` opened hold-violated transformers: xinference 2.7.0 requires transformers>=5" in text
+    assert "healed by step `pin`" in text
+
+
+def test_what_to_type_next_is_what_was_typed() -> None:
+    result = Result(command="create", data=samples.build())
+    assert "ready: ./bootstrap.sh run small serve" in render(result, program="./bootstrap.sh")
 
 
 def test_a_build_that_did_not_switch_says_so() -> None:
     built = samples.build()
     failed = replace(built.smoke[0], ok=False, ending="killed by SIGSEGV")
-    text = flat(read(replace(built, switched=False, smoke=(failed,))))
-    assert "not in use" in text
+    said = "\n".join(f"line {number}" for number in range(20))
+    finding = Finding(
+        id="smoke-failed",
+        severity=Severity.ERROR,
+        subject="import transformers",
+        message="the smoke check `import transformers` failed: killed by SIGSEGV",
+        evidence={"tail": said, "log": "/records/small/1/logs/smoke.log"},
+    )
+    refused = replace(built, switched=False, smoke=(failed,))
+    text = flat(read(refused, findings=(finding,)))
+    assert "nothing is in use yet; generation 1 is kept to look at" in text
     assert "ready" not in text
-    assert "killed by SIGSEGV" in text
+    assert text.count("killed by SIGSEGV") == 1
+    assert "line 10 line 11" in text
+    assert "line 9 " not in text
+    assert "all that it said: /records/small/1/logs/smoke.log" in text
+    assert "line 9" in read(refused, findings=(finding,), verbose=True)
+    again = replace(refused, generation=3, in_use=2)
+    assert "not in use: generation 2 stays in place; generation 3 is kept to look at" in flat(read(again))
 
 
 def test_a_build_that_is_refused_tells_the_plan() -> None:
     plan = samples.plan(healed=False)
     refused = replace(samples.build(), plan=plan, generation=0, prefix="", switched=False, steps=(), smoke=())
     text = flat(read(refused, findings=plan.findings))
-    assert "opens hold-violated transformers" in text
+    assert "opens hold-violated transformers, and nothing heals it: see below" in text
+    assert text.count("violates hold transformers<5") == 1
     assert "`create` refuses it" in text
     assert "nothing was built" in text
 
@@ -127,6 +194,18 @@ def test_no_line_is_wider_than_the_terminal(width: int, *, verbose: bool) -> Non
         assert all(line == line.rstrip() for line in lines)
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_nothing_is_cut_where_it_is_narrow(width: int) -> None:
+    text = flat(read(samples.plan(), width=width))
+    assert "transformers 4.57.6 → 5.1.0 xinference 2.7.0 requires transformers>=5" in text
+    entry = EnvironmentEntry(
+        name="e", generation=2, profile="xinv100", verdict="failed at xinference", bytes=5, shared=9
+    )
+    text = read(ListView(home="/h", environments=(entry,)), width=width)
+    for words in ("generation", "profile", "shared", "failed at xinference"):
+        assert words in text
+
+
 def test_colour_only_where_it_is_wanted() -> None:
     result = Result(command="plan", data=samples.plan())
     assert "\x1b" not in render(result)
@@ -148,9 +227,9 @@ def test_findings_stand_worst_first_and_remarks_are_counted() -> None:
         finding(Severity.INFO, "a"), finding(Severity.WARNING, "b"), finding(Severity.ERROR, "c"),
     )  # fmt: skip
     view = RemoveView(environment="e", generations=(1,), bytes=0)
-    text = read(view, findings=found)
+    text = read(view, findings=(*found, replace(found[0], id="file-clobbered")))
     assert text.index("error ambient-config c") < text.index("warning ambient-config b")
-    assert "1 remark of severity info" in text
+    assert "the configuration of a here was kept out (1 source); 1 remark file-clobbered; --verbose shows" in text
     assert "info ambient-config a" in read(view, findings=found, verbose=True)
 
 
@@ -214,12 +293,15 @@ def test_show_names_the_users_and_what_is_outdated() -> None:
         verdict="conforms",
         profile="xin",
         built=Maker(by="me", made="2026-11-30T09:16:25Z", machine="box", driver=None, python="3.11.2", engine="uv"),
+        python=">=3.11",
+        backend="venv",
         outdated=True,
         outdated_why="yes, `/p/xin.yaml` changed: `envforge update xin`",
         used_by=(User(pid=7, user="me", command="python serve.py"),),
     )
     text = flat(read(view))
     assert "built 2026-11-30T09:16:25Z by me on box" in text
+    assert "python 3.11.2 (>=3.11), venv" in text
     assert "`envforge update xin`" in text
     assert "7 me python serve.py" in text
 

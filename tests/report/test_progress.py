@@ -27,7 +27,7 @@ def test_a_line_for_every_finished_step_with_what_opened_and_healed() -> None:
         for step in steps():
             tell(step)
     text = stream.getvalue()
-    assert "[1/3] base install: 13 added (transformers, helper-0, helper-1, helper-2, … 9 more) in 1.2 s" in text
+    assert "[1/3] base install: 13 added (transformers, helper-0, helper-1, helper-10, … 9 more) in 1.2 s" in text
     assert "~ transformers 4.57.6 → 5.1.0, because xinference 2.7.0 requires transformers>=5" in text
     assert "✗ opens hold-violated transformers" in text
     assert "✓ heals hold-violated transformers" in text

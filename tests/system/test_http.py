@@ -205,9 +205,9 @@ def test_what_cannot_be_reached(url: str) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_redirects_without_end() -> None:
-    with served(lambda _: Response(status=302, headers={"Location": "/again"})) as server, client() as one:
-        with pytest.raises(Unreachable):
-            one.get(server.url)
+    again = Response(status=302, headers={"Location": "/again"})
+    with served(lambda _: again) as server, client() as one, pytest.raises(Unreachable):
+        one.get(server.url)
 
 
 @pytest.mark.usefixtures("quick")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,7 @@ VERBS = (
 
 _PROGRAM = "envforge"
 _COMPLETION = "_ENVFORGE_COMPLETE"
+_FOR_ALL = "For every command: --home DIR, --config FILE, --offline, --quiet, --verbose; see envforge --help."
 
 
 class _AsTyped:
@@ -37,7 +39,16 @@ def _light(params: list[Any]) -> list[Any]:
         param.get_runtime_param = _AsTyped
         if getattr(param, "is_flag", False):
             param.metavar = ""  # A flag takes no value, so its help names none.
+        if param.param_type_name == "argument":
+            # Every argument is text: the name alone says it, without braces or type.
+            param.get_usage_pieces = partial(_usage, param)
+            param.display_type_rich = lambda ctx: ""  # noqa: ARG005 - typer passes it by name
     return params
+
+
+def _usage(param: Any, ctx: Any) -> list[str]:
+    del ctx
+    return [param.metavar if param.required else f"[{param.metavar}]"]
 
 
 class Verb(TyperCommand):
@@ -71,7 +82,7 @@ class Verbs(TyperGroup):
         single.command(
             cmd_name,
             cls=Verb,
-            epilog=f"Example: {module.EXAMPLE}",
+            epilog=f"{_FOR_ALL}\n\nExample: {module.EXAMPLE}",
             context_settings={"help_option_names": ["-h", "--help"]},
         )(module.command)
         return get_command(single)

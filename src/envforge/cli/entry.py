@@ -22,7 +22,7 @@ _RUN_KEEPS = frozenset({126, 127, 130})
 _CLOSED_PIPE = 141
 _ARCHITECTURES = frozenset({"x86_64", "aarch64"})
 _ANYWHERE = frozenset({"machine", None})
-_GOES_ON = "the environment in use is as it was; the same command again goes on or starts clean, and says which"
+_GOES_ON = "nothing in use was changed; the same command again goes on or starts clean, and says which"
 _AFTERWARDS = {
     "create": _GOES_ON,
     "update": _GOES_ON,

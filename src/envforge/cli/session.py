@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")]
 
+_PROGRAM = "envforge"
 _WIDTH = 100
 _ASCII = str.maketrans({"→": "->", "✓": "+", "✗": "x", "≠": "!=", "…": "...", "·": "-"})
 
@@ -89,6 +91,7 @@ def finish(
                 width=width(sys.stdout),
                 color=fancy(sys.stderr) and fancy(sys.stdout),
                 verbose=options.verbose,
+                program=program(options.home),
             ),
         )
     raise typer.Exit(result.exit)
@@ -107,8 +110,18 @@ def fancy(stream: TextIO) -> bool:
     return stream.isatty() and not variables.get("NO_COLOR") and variables.get("TERM") != "dumb"
 
 
+def program(home: str | None) -> str:
+    """What the user types to start envforge in this home: the command, or the script that started it and says so."""
+    started = environ.variables().get("ENVFORGE_PROGRAM") or _PROGRAM
+    words = [_PROGRAM if Path(started).name == _PROGRAM else started, *(["--home", home] if home is not None else [])]
+    return shlex.join(words)
+
+
 def width(stream: TextIO) -> int:
-    """Columns of the terminal behind ``stream``; 100 where there is none."""
+    """Columns of the terminal behind ``stream``, or as many as COLUMNS says; 100 where there is neither."""
+    wanted = environ.variables().get("COLUMNS", "")
+    if wanted.isdecimal() and int(wanted):
+        return int(wanted)
     try:
         return os.get_terminal_size(stream.fileno()).columns or _WIDTH
     except (OSError, ValueError):

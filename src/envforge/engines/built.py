@@ -8,6 +8,7 @@ import re
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from uuid import uuid4
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion
@@ -63,7 +64,7 @@ class BuiltStore:
         target = self._folder / "wheels" / sha256 / wheel.name
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            partial = target.with_suffix(".part")
+            partial = target.with_name(f".{uuid4().hex}.part")
             shutil.copyfile(wheel, partial)
             partial.replace(target)
         write_atomically(target.parent / "about.json", json.dumps(asdict(own)).encode())
@@ -85,9 +86,10 @@ class BuiltStore:
         try:
             about = json.loads((self._folder / "wheels" / sha256 / "about.json").read_bytes())
             own = BuiltWheel(**{**about, "origin": Origin(**about["origin"])})
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
-        return own if self.path(sha256, own.file).exists() else None
+        whole = own.sha256 == sha256 and Path(own.file).name == own.file and self.path(sha256, own.file).exists()
+        return own if whole else None
 
     def path(self, sha256: str, file: str | None = None) -> Path:
         """Where the wheel lies. Raises EnvforgeError if it is gone."""

@@ -87,19 +87,27 @@ def routes(profile: Profile, settings: Settings, default_url: str) -> Routes:
 
 
 def credentials(origin: Origin, url: str) -> tuple[str, str] | None:
-    """User and password for ``url``, from the index's variables (same host only) or from netrc."""
+    """User and password for ``url``, from the index's variables (same host and scheme only) or from netrc."""
     stem = "ENVFORGE_INDEX_" + re.sub(r"[^A-Z0-9]", "_", origin.name.upper())
     user, password = variables().get(f"{stem}_USERNAME"), variables().get(f"{stem}_PASSWORD")
-    asked = urlsplit(url)
-    if (user or password) and any(urlsplit(source).netloc == asked.netloc for source in (origin.url, *origin.sources)):
+    asked = _place(url)
+    if (user or password) and any(_place(source) == asked for source in (origin.url, *origin.sources)):
         return (user or "", password or "")
-    if not asked.hostname:
-        return None
     try:
-        entry = netrc.netrc(variables().get("NETRC")).authenticators(asked.hostname)
-    except (OSError, netrc.NetrcParseError):
+        known = netrc.netrc(variables().get("NETRC"))
+    except (OSError, ValueError, netrc.NetrcParseError):
         return None
+    entry = known.hosts.get(asked[1])  # a `default` entry is for logins, not for whatever host a page names
     return (entry[0], entry[2] or "") if entry else None
+
+
+def _place(url: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port, as far as they tell one server from another."""
+    try:
+        parts = urlsplit(url)
+        return (parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme))
+    except ValueError:
+        return ("", "", None)
 
 
 def _canonical(url: str) -> str:

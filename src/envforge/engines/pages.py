@@ -46,7 +46,10 @@ class Kept:
 
     def rows(self) -> tuple[Row, ...]:
         """All files that it lists. Raises BadPageError."""
-        return parse(self.body, self.content_type, self.url)
+        try:
+            return parse(self.body, self.content_type, self.url)
+        except (ValueError, RecursionError) as error:
+            raise BadPageError(str(error)) from error
 
 
 class BadPageError(Exception):
@@ -74,9 +77,9 @@ def _json(body: bytes, url: str) -> tuple[Row, ...]:
                     entry["filename"],
                     entry["url"] if entry["url"].startswith(_ABSOLUTE) else urljoin(url, entry["url"]),
                     _sha256(entry.get("hashes")),
-                    entry.get("size"),
-                    entry.get("requires-python"),
-                    entry.get("yanked", False),
+                    size if isinstance(size := entry.get("size"), int) else None,
+                    python if isinstance(python := entry.get("requires-python"), str) else None,
+                    yanked if isinstance(yanked := entry.get("yanked", False), bool | str) else bool(yanked),
                     bool(entry.get("core-metadata", entry.get("dist-info-metadata", False))),
                 )
                 for entry in from_json(body)["files"]
@@ -135,7 +138,7 @@ def fresh_until(headers: Mapping[str, str], now: float) -> float:
     control = headers.get("cache-control", "").lower()
     if "no-cache" in control or "no-store" in control:
         return now
-    age = re.search(r"max-age=(\d+)", control)
+    age = re.search(r"max-age=(\d{1,9})(?!\d)", control)
     if age:
         return now + int(age[1]) - _number(headers.get("age"))
     try:
@@ -145,7 +148,7 @@ def fresh_until(headers: Mapping[str, str], now: float) -> float:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isdigit() else 0
+    return int(text) if text and re.fullmatch(r"[0-9]{1,9}", text) else 0
 
 
 def load(path: Path) -> Kept | None:
@@ -161,6 +164,14 @@ def save(path: Path, page: Kept) -> None:
     """Keep a page: its body as it came, and a line before it with the rest."""
     head = {name: getattr(page, name) for name in ("url", "content_type", "fresh_until", "etag", "modified")}
     write_atomically(path, json.dumps(head).encode() + b"\n" + page.body)
+
+
+_USERINFO = re.compile(rb"(https?://)[^/@\s\"'<>]*@")
+
+
+def without_userinfo(body: bytes) -> bytes:
+    """A page without the credentials that some indexes write into the addresses of their files."""
+    return _USERINFO.sub(rb"\1", body) if b"@" in body else body
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -52,7 +52,7 @@ class Pip:
         requirements.write_text("".join(lines))
         self._router.begin()
         argv = [
-            str(python), "-m", "pip", "install", "--no-deps", "--no-compile", "--require-hashes",
+            str(python), "-I", "-m", "pip", "install", "--no-deps", "--no-compile", "--require-hashes",
             "--only-binary", ":all:", "--progress-bar", "off", "--index-url", index, "--trusted-host", HOST,
             "--requirement", str(requirements),
         ]  # fmt: skip

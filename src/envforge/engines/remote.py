@@ -6,13 +6,14 @@ import io
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from email.parser import BytesHeaderParser
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from envforge.model.errors import EnvforgeError
-from envforge.system.http import Client, Unreachable
+from envforge.system.http import Client, Unreachable, body
 
 if TYPE_CHECKING:
     import httpx
@@ -56,7 +57,7 @@ def from_wheel(client: Client, url: str, auth: tuple[str, str] | None) -> bytes:
             response.close()
     except Unreachable as error:
         raise NoMetadataError(str(error)) from error
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, OSError, EOFError, NotImplementedError) as error:
         message = f"not a readable wheel ({error})"
         raise NoMetadataError(message) from error
     message = f"status {response.status_code}"
@@ -69,9 +70,8 @@ def _whole(client: Client, url: str, auth: tuple[str, str] | None, response: htt
         response.close()
         response = client.stream(url, headers=_PLAIN, auth=auth)
     with tempfile.TemporaryFile() as file:
-        for chunk in response.iter_raw():
+        for chunk in body(response):
             file.write(chunk)
-        response.close()
         return metadata_in(file)
 
 
@@ -99,7 +99,7 @@ def pkg_info(sdist: Path) -> bytes:
             )
             content = archive_file.extractfile(member)
             return content.read() if content is not None else b""
-    except (OSError, StopIteration, tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+    except (OSError, StopIteration, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise EnvforgeError(
             "bad-sdist", f"`{sdist.name}` is no sdist that states its metadata", cause=str(error)
         ) from error

@@ -6,16 +6,12 @@ import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from envforge.system.http import Request, Response
 
 from .artefacts import Artefact, version_of
 from .pages import Row
-
-if TYPE_CHECKING:
-    import httpx
 
 HOST = "index.envforge.invalid"
 BUILT = "built"
@@ -97,10 +93,3 @@ def whole_file(path: Path, artefact: Artefact) -> Response:
     return Response(
         body=chunks(), length=artefact.size, headers={"Content-Type": "application/octet-stream", **FOREVER}
     )
-
-
-def chunks(response: httpx.Response) -> Iterator[bytes]:
-    try:
-        yield from response.iter_raw(1 << 18)
-    finally:
-        response.close()

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 
 from envforge.model.errors import EnvforgeError
 from envforge.model.state import Distribution
-from envforge.system.http import Client, LoopbackServer, Request, Response
+from envforge.system.http import Client, LoopbackServer, Request, Response, Unreachable, body
 
 from . import pages, replies
 from .artefacts import Artefact, build_tag, choose
@@ -70,6 +70,8 @@ class Router:
         self._bodies: dict[tuple[str, str], tuple[str, bytes]] = {}
         self._files: dict[tuple[str, str], Artefact] = {}
         self._disguised: frozenset[str] = frozenset()
+        self._variant = ""
+        self._inside = ""
         self.asked = Asked()
 
     def __enter__(self) -> Self:
@@ -85,15 +87,22 @@ class Router:
 
     # -- what an engine run may see ------------------------------------------------------------------------------
 
-    def begin(self, only: tuple[str, ...] | None = None, *, unbuilt: tuple[str, ...] = ()) -> Asked:
+    def begin(
+        self, only: tuple[str, ...] | None = None, *, unbuilt: tuple[str, ...] = (), variant: str = "", inside: str = ""
+    ) -> Asked:
         """A new engine run, which may ask the profile's indexes in ``only`` (None = all).
 
         Sdists of the names in ``unbuilt`` cannot be built yet (their build needs the environment): they are shown as
-        wheels with the metadata that the sdist states.
+        wheels with the metadata that the sdist states. ``variant`` and ``inside`` stand for what else goes into a
+        build, outside and inside the environment: a wheel that was built from the same sdist with other is another.
         """
-        self._only = only
-        self._disguised = frozenset(canonicalize_name(name) for name in unbuilt)
-        self._bodies = {place: body for place, body in self._bodies.items() if place[1] not in self._disguised}
+        disguised = frozenset(canonicalize_name(name) for name in unbuilt)
+        if variant != self._variant or inside != self._inside:
+            self._bodies = {}
+        else:
+            changed = disguised | self._disguised
+            self._bodies = {place: body for place, body in self._bodies.items() if place[1] not in changed}
+        self._only, self._disguised, self._variant, self._inside = only, disguised, variant, inside
         self.asked = Asked()
         return self.asked
 
@@ -208,10 +217,18 @@ class Router:
         kept.parent.mkdir(parents=True, exist_ok=True)
         partial = kept.with_name(f"{artefact.id}.{uuid4().hex}.part")
         digest = hashlib.sha256()
-        with partial.open("wb") as file:
-            for chunk in replies.chunks(response):
-                digest.update(chunk)
-                file.write(chunk)
+        try:
+            with partial.open("wb") as file:
+                for chunk in body(response):
+                    digest.update(chunk)
+                    file.write(chunk)
+        except Unreachable as error:
+            raise EnvforgeError(
+                "file-broken",
+                f"`{artefact.file}` cannot be fetched whole from the index `{artefact.index}`",
+                cause=str(error),
+                hint="ask again later, or add a mirror of it",
+            ) from error
         if artefact.sha256 not in {None, digest.hexdigest()}:
             partial.unlink()
             raise EnvforgeError(
@@ -240,8 +257,7 @@ class Router:
                     return self._simple(key, canonicalize_name(name), request)
                 case [key, "files", identity, file]:
                     return self._file(key, identity, file, request)
-        except (EnvforgeError, OSError) as error:
-            # A full or unwritable cache, or a file that no source gives: the engine stops, the user hears why.
+        except Exception as error:  # noqa: BLE001 - whatever an index sends, the engine gets an answer and the user a reason
             cause = getattr(error, "cause", None)
             reason = f"{error}: {cause}" if cause else str(error)
             self.asked.failures.append(Failure(kind="failed", index="", name=request.path, reason=reason))
@@ -309,7 +325,7 @@ class Router:
             headers["Content-Range"] = response.headers["content-range"]
         return Response(
             status=response.status_code,
-            body=replies.chunks(response),
+            body=body(response),
             headers=headers,
             length=int(length) if length and length.isdigit() else None,
         )
@@ -336,9 +352,9 @@ class Router:
     def _rows(self, key: str, name: str, rows: Iterable[Row]) -> Iterator[Row]:
         """Rows of a page, an sdist that was built for this target replaced by its wheel."""
         for row in rows:
-            own = self.built.of_source(replies.identity(row)) if not row.file.endswith(".whl") else None
+            own = self.built.of_source(self.source(replies.identity(row), name)) if _is_source(row) else None
             if own is None:
-                hidden = name in self._disguised and not row.file.endswith(".whl")
+                hidden = name in self._disguised and _is_source(row)
                 yield replies.disguise(row, name) if hidden else row
                 continue
             self._files[(key, own.sha256)] = replace(self.own(own), origin=key, index=self.routes.origins[key].name)
@@ -346,6 +362,10 @@ class Router:
                 file=own.file, url="", sha256=own.sha256, size=own.size, requires_python=row.requires_python,
                 yanked=row.yanked, metadata=True,
             )  # fmt: skip
+
+    def source(self, identity: str, name: str) -> str:
+        """The key by which the store knows what is built from a file in this run."""
+        return f"{identity}{self._inside if name in self._disguised else self._variant}"
 
     def _artefact(self, key: str, name: str, version: str, row: Row, listing: Listing) -> Artefact:
         identity = replies.identity(row)
@@ -386,3 +406,7 @@ class Router:
         )
         self._files[(BUILT, own.sha256)] = artefact
         return artefact
+
+
+def _is_source(row: Row) -> bool:
+    return not row.file.endswith(".whl")

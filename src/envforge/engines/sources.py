@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from envforge.model.errors import EnvforgeError
 from envforge.system.clock import epoch
@@ -21,6 +22,7 @@ from .pages import Kept, Row
 if TYPE_CHECKING:
     import httpx
 
+_ABSENT = "absent"
 _ENOUGH = 3  # so many files without a sidecar, and a host that does not advertise them is not asked for more
 
 
@@ -142,6 +144,8 @@ class Sources:
             kind = "not-cached"
             raise _SourceError(kind, f"the page of `{name}` is not in the cache, and the network may not be asked")
         if kept is not None and (self.offline or kept.fresh_until > epoch()):
+            if kept.content_type == _ABSENT:
+                return None
             try:
                 return _rows(kept)
             except _SourceError:
@@ -150,6 +154,8 @@ class Sources:
                 kept = None  # damaged in the cache: asked for without condition
         page = self._fetch(origin, f"{source.rstrip('/')}/{name}/", kept)
         if page is None:
+            # Offline, that it is not there must be known too.
+            pages.save(place, Kept(url="", content_type=_ABSENT, body=b""))
             return None
         rows = _rows(page)
         pages.save(place, page)
@@ -158,6 +164,8 @@ class Sources:
     def _fetch(self, origin: Origin, url: str, kept: Kept | None) -> Kept | None:
         """Ask for a page, on condition that it is not the one that is kept; None for 404. Raises _SourceError."""
         headers = {"Accept": pages.ACCEPT}
+        if kept is not None and kept.content_type == _ABSENT:
+            kept = None
         if kept is not None and kept.etag:
             headers["If-None-Match"] = kept.etag
         if kept is not None and kept.modified:
@@ -176,9 +184,9 @@ class Sources:
             kind = "unauthorized" if response.status_code in {401, 403} else "unreachable"
             raise _SourceError(kind, f"status {response.status_code}")
         return Kept(
-            url=str(response.url),
+            url=without_credentials(str(response.url)),
             content_type=response.headers.get("content-type", ""),
-            body=response.content,
+            body=pages.without_userinfo(response.content),
             fresh_until=fresh_until,
             etag=response.headers.get("etag"),
             modified=response.headers.get("last-modified"),
@@ -217,7 +225,7 @@ class Sources:
         reasons = []
         for url in artefact.sources:
             auth = credentials(origin, url)
-            host = url.split("/")[2] if "//" in url else url
+            host = urlsplit(url).netloc
             listing = self._listings.get((artefact.origin, artefact.name))
             advertised = listing is not None and any(row.metadata for row in listing.rows if row.file == artefact.file)
             # A host that had none thrice is not asked for more, unless its page says that it has one.
@@ -229,7 +237,7 @@ class Sources:
             try:
                 return remote.from_wheel(self._client, url, auth)
             except remote.NoMetadataError as error:
-                reasons.append(f"{url.split('/')[2]}: {error}")
+                reasons.append(f"{host}: {error}")
         raise EnvforgeError(
             "metadata-not-found",
             f"the metadata of `{artefact.file}` cannot be had from the index `{artefact.index}`",

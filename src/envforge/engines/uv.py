@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name
 
 from envforge.model.errors import EnvforgeError
 from envforge.system import environ, process
-from envforge.system.http import Proxies
+from envforge.system.http import Proxies, without_credentials
 from envforge.system.process import Completed
 
 from .artefacts import Artefact
@@ -30,6 +31,7 @@ class Ask:
     """One question to the resolver: what would installing this change? ``only``: index names, None = all.
 
     ``constraints`` and ``build_constraints`` are requirement lines. ``upgrade``: names to upgrade.
+    ``variant``, ``inside``: see `Router.begin`.
     """
 
     requirements: tuple[str, ...]
@@ -41,6 +43,8 @@ class Ask:
     no_build: bool = False
     no_build_isolation: tuple[str, ...] = ()
     environment: Mapping[str, str] | None = None
+    variant: str = ""
+    inside: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,7 @@ class Uv:
     ) -> None:
         self._binary = binary()
         self._router = router
+        self._proxies = proxies
         self._link_mode = "copy" if link_mode == "copy" else "clone"  # clone falls back to hard links by itself
         self._allow = allow
         self._env = {
@@ -120,7 +125,7 @@ class Uv:
         arguments += [word for name in ask.upgrade for word in ("--upgrade-package", name)]
         arguments += ["--no-deps"] if ask.no_deps else []
         arguments += ["--no-build"] if ask.no_build else []
-        asked = self._router.begin(ask.only, unbuilt=ask.no_build_isolation)
+        asked = self._router.begin(ask.only, unbuilt=ask.no_build_isolation, variant=ask.variant, inside=ask.inside)
         completed = self._run([*arguments, "--requirement", str(requirements)], ask.environment, timeout=_RESOLVE_LIMIT)
         if completed.timed_out:
             last = ", ".join(dict.fromkeys(reversed(asked.names[-12:])))
@@ -221,7 +226,8 @@ class Uv:
         log: Path | None = None,
         watch: Callable[[int], None] | None = None,
     ) -> Completed:
-        extra = {**(environment or {}), **self._env, "UV_LINK_MODE": self._link_mode}
+        given = environ.for_engine(environment or {}, builds=arguments[0] == "build")
+        extra = {**given, **self._env, "UV_LINK_MODE": self._link_mode}
         return process.run(
             [self._binary, *arguments],
             env=environ.hermetic(extra, self._allow),
@@ -233,7 +239,8 @@ class Uv:
     def _failure(self, completed: Completed, asked: Asked, step: str) -> EnvforgeError:
         """What went wrong, in the user's words: an index first, then the clash that the resolver names."""
         for failure in asked.failures:
-            return index_error(failure.kind, failure.index, failure.name, failure.reason)
+            reason = failure.reason + (self._through(failure.index) if failure.kind == "unreachable" else "")
+            return index_error(failure.kind, failure.index, failure.name, reason)
         words = self._words(completed.stderr)
         if "No space left on device" in words:
             return EnvforgeError(
@@ -267,11 +274,22 @@ class Uv:
                 "unsolvable",
                 f"the step `{step}` cannot be solved",
                 cause=_tail(words),
-                hint="loosen one of the two requirements, or install them in another order",
+                hint=_unsolvable(words),
             )
         return EnvforgeError(
             "engine-failed", f"the step `{step}` failed: its engine ended with {completed.ending()}", cause=_tail(words)
         )
+
+    def _through(self, index: str) -> str:
+        """Which proxy an index is asked through, without credentials; nothing where it is asked directly."""
+        url = next((origin.url for origin in self._router.routes.origins.values() if origin.name == index), None) or ""
+        parts = urlsplit(url)
+        proxy = self._proxies.https if parts.scheme == "https" else self._proxies.http
+        host = parts.hostname or ""
+        direct = any(entry == "*" or f".{host}".endswith(f".{entry.lstrip('*.')}") for entry in self._proxies.exempt)
+        if proxy is None or direct or host in {"", "127.0.0.1", "localhost"}:
+            return ""
+        return f" (through the proxy `{without_credentials(proxy)}`)"
 
     def _words(self, text: str) -> str:
         """The engine's words with the router's addresses replaced by the names that the profile uses."""
@@ -279,7 +297,7 @@ class Uv:
         def name(match: re.Match[str]) -> str:
             return f"the index {self._router.index_named(match[0]) or 'of the profile'}"
 
-        return re.sub(rf"http://{re.escape(HOST)}/[0-9a-z]+/simple/?", name, text)
+        return re.sub(rf"http://{re.escape(HOST)}/[0-9a-z]+/simple", name, text)
 
 
 def index_error(kind: str, index: str, name: str, reason: str) -> EnvforgeError:
@@ -302,8 +320,18 @@ def index_error(kind: str, index: str, name: str, reason: str) -> EnvforgeError:
         f"index-{kind}",
         f"the index `{index}` gives no usable answer for `{name}`",
         cause=reason,
-        hint="check its URL and the network, or name a mirror of it in the configuration",
+        hint="check its URL and the network; or name a mirror of it under `mirrors` in the configuration, or another "
+        "index that stands in for it under `substitutes`",
     )
+
+
+def _unsolvable(words: str) -> str:
+    """What to do about it: a version that no index has is another matter than two requirements that clash."""
+    absent = re.search(r"there (?:is no version|are no versions) of (\S*[=<>~!]\S*?),? ", words)
+    absent = absent or re.search(r"Because only .+ (?:is|are) available and you require (\S+), we can conclude", words)
+    if absent:
+        return f"no index that the step may ask has `{absent[1]}` for this Python: ask for a version that is there"
+    return "loosen one of the two requirements, or install them in another order"
 
 
 def _tail(text: str) -> str:

@@ -21,9 +21,11 @@ from envforge.engines.uv import Uv
 from envforge.model.errors import EnvforgeError
 from envforge.model.machine import InterpreterFacts
 from envforge.model.profile import DEFAULT_INDEX, Profile
+from envforge.model.progress import Listener
 from envforge.model.settings import Settings
 from envforge.system.http import Client, Proxies, certificates, proxies
 
+from .known import Known
 from .shop import Shop
 
 
@@ -45,6 +47,8 @@ class Bench:
     python: str | None
     scratch: Path
     cache: Path
+    known: Known
+    tell: Listener
 
     def fits(self, own: BuiltWheel) -> bool:
         """Whether the target's Python takes the wheel."""
@@ -88,7 +92,7 @@ def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
             )
             yield Bench(
                 routes=ways, router=router, uv=uv, built=built, client=client, proxies=host, roots=roots, facts=facts,
-                python=python, scratch=scratch, cache=cache,
+                python=python, scratch=scratch, cache=cache, known=Known(cache / "known"), tell=shop.tell,
             )  # fmt: skip
     finally:
         gc.enable()
@@ -109,8 +113,11 @@ def _default_index(settings: Settings, profile: Profile, cache: Path) -> str:
         return mirrors[0]
     kept = cache / f"default-index-{Path(uv_engine.binary()).stat().st_mtime_ns}"
     try:
-        return kept.read_text()
+        known = kept.read_text()
     except OSError:
-        url = uv_engine.default_index()
-        kept.write_text(url)
-        return url
+        known = ""
+    if known:
+        return known
+    url = uv_engine.default_index()
+    write_atomically(kept, url.encode())
+    return url

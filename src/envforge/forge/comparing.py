@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from envforge.model import wire
+from envforge.model.finding import Finding, Severity
 from envforge.model.plan import StepPlan
 from envforge.model.progress import StepDone
 from envforge.model.state import Distribution, State
@@ -16,7 +17,9 @@ def enriched(found: State, expected: State) -> dict[str, Distribution]:
     known_better = {}
     for name, item in found.items():
         known = expected.get(name)
-        if known is None or known.version != item.version:
+        other = known is None or known.version != item.version
+        # By another way than the plan's, something else may now lie there under the same version.
+        if known is None or other or (known.contents and item.contents and known.contents != item.contents):
             known_better[name] = replace(item, requested=False)
             continue
         known_better[name] = replace(
@@ -26,23 +29,34 @@ def enriched(found: State, expected: State) -> dict[str, Distribution]:
     return known_better
 
 
-def compare(predicted: StepPlan, before: State, after: State) -> tuple[str, ...]:
-    """Where reality differs from the plan: by version for what changed, by contents for what should not have."""
+def compare(predicted: StepPlan, before: State, after: State) -> tuple[Finding, ...]:
+    """Where reality differs from the plan: by version for what changed, by contents for what should not have.
+
+    That the files are the ones of the plan the engine has made sure of: it was given their sha256.
+    """
     said = []
-    for name in sorted({*predicted.state, *after}):
-        wanted, found = predicted.state.get(name), after.get(name)
-        if wanted is None and found is not None:
-            said.append(f"`{name}` {found.version} is there though the plan does not have it")
-        elif found is None and wanted is not None:
-            said.append(f"`{name}` {wanted.version} is not there though the plan has it")
-        elif wanted is not None and found is not None and wanted.version != found.version:
-            said.append(f"`{name}` is {found.version}, the plan says {wanted.version}")
     touched = {change.name for change in predicted.changes}
-    for name, item in after.items():
-        earlier = before.get(name)
-        if earlier is not None and name not in touched and earlier.contents != item.contents:
-            said.append(f"the contents of `{name}` changed though the plan leaves it alone")
-    return tuple(said)
+    for name in sorted({*predicted.state, *after}):
+        wanted, found, earlier = predicted.state.get(name), after.get(name), before.get(name)
+        if wanted is None and found is not None:
+            said.append(("package-extra", name, f"{found.version} is there though the plan does not have it"))
+        elif found is None and wanted is not None:
+            said.append(("package-missing", name, f"{wanted.version} is not there though the plan has it"))
+        elif wanted is not None and found is not None and wanted.version != found.version:
+            said.append(("package-changed", name, f"is {found.version}, the plan says {wanted.version}"))
+        elif earlier is not None and found is not None and name not in touched and earlier.contents != found.contents:
+            said.append(("package-changed", name, "has other contents though the plan leaves it alone"))
+    return tuple(
+        Finding(
+            id=identity,
+            severity=Severity.ERROR,
+            subject=name,
+            step=predicted.step.name,
+            message=f"`{name}` {text}",
+            remedy="see the step's log for what the engine did; the environment in use is as it was",
+        )
+        for identity, name, text in said
+    )
 
 
 def journalled(position: int, done: StepDone) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from envforge.model.snapshot import Snapshot
 from envforge.model.state import Observation, State
 from envforge.probe import machine as machines
 from envforge.probe import prefix as prefixes
-from envforge.probe import stubs
+from envforge.probe import pythons, stubs
 from envforge.rules.diff import changes as differences
 from envforge.store import profiles as kept_profiles
 from envforge.store import snapshots
@@ -29,7 +29,7 @@ from envforge.system import clock
 from . import smoke
 from .bench import Bench, bench
 from .executor import Executor, Stopped
-from .plan import bundled_pip, check, first_planner, predict, target
+from .plan import bundled_pip, check, first_planner, gpu_findings, predict, target
 from .planner import Planner
 from .remove import delete
 from .shop import Shop
@@ -80,16 +80,20 @@ def build(
     ``locked``: what is installed after each of the leading steps, where that is not to be resolved again.
     """
     started = clock.monotonic()
+    shop.home.refuse_foreign(name)
     facts, python = target(profile)
     if python is None:
-        from envforge.probe import pythons  # noqa: PLC0415 - to raise its own error, which says what was looked at
-
-        pythons.find(profile.python)
+        pythons.find(profile.python)  # raises, and says what was looked at
         raise EnvforgeError("python-not-found", f"Python {profile.python} is not on this machine")
     host = machines.look(shop.home.root, software=False)
+    unfit = gpu_findings(profile, host, Severity.ERROR) if not any_machine else ()
+    if unfit:
+        # Told before minutes of planning, not after.
+        nothing = Plan(profile=profile, steps=(), findings=unfit, python=python)
+        return Result(command=command, data=_unbuilt(nothing, name, clock.monotonic() - started), findings=unfit)
     with bench(shop, profile, facts, python) as work:
         planner = first_planner(shop, work, profile, no_build=no_build)
-        predicted = predict(shop, work, profile, planner, machine=host, strict=not any_machine, locked=locked)
+        predicted = predict(shop, work, profile, planner, machine=host, locked=locked)
         if _open(predicted.findings):
             return Result(
                 command=command,
@@ -170,7 +174,11 @@ class _Maker:
             home.make_record(self._name, generation)
             executor = self._executor(generation)
             executor.journal.append(
-                "started", command=command, profile=self._profile.name, source=str(Path(self._profile.source).resolve())
+                "started",
+                command=command,
+                profile=self._profile.name,
+                source=str(Path(self._profile.source).resolve()),
+                substitutes=dict(self._shop.settings.substitutes),
             )
             kept_profiles.write(home, self._name, generation, self._profile)
         try:
@@ -219,13 +227,16 @@ class _Maker:
             return (), (*stopped.findings, *general)
         if _open(executor.timeline.findings):
             return (), (*executor.timeline.findings, *general)
+        if not self._profile.smoke:
+            return (), (*executor.timeline.findings, *general)
         checks = smoke.run(executor.prefix, self._profile, self._shop.tell, executor.logs / "smoke.log")
         executor.check_links("the smoke checks")
+        hurt = executor.damage("the smoke checks")
         for check_result in checks:
             executor.journal.append(
                 "smoke", name=check_result.smoke.name, ok=check_result.ok, ending=check_result.ending
             )
-        return checks, (*executor.timeline.findings, *smoke.findings(checks), *general)
+        return checks, (*executor.timeline.findings, *smoke.findings(checks), *hurt, *general)
 
     def _plan_again(self, executor: Executor, position: int) -> tuple[Planner, tuple[StepPlan, ...]]:
         """A `run` step changed what is installed: the rest is planned anew from what is there. Raises EnvforgeError."""
@@ -362,6 +373,7 @@ class _Maker:
             files=len(executor.rows),
             bytes=executor.bytes,
             seconds=clock.monotonic() - started,
+            in_use=self._shop.home.current(self._name),
         )
 
 

@@ -6,9 +6,10 @@ import hashlib
 import shutil
 import tempfile
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from envforge.engines.built import BuiltWheel
 from envforge.engines.uv import Ask
@@ -16,17 +17,21 @@ from envforge.model.errors import EnvforgeError
 from envforge.model.profile import Step
 from envforge.model.state import Origin
 from envforge.system import environ, process
-from envforge.system.http import Unreachable, without_credentials
+from envforge.system.http import Unreachable, body, without_credentials
 
 from .bench import Bench
 
+_SCHEMES = frozenset({"https", "http", "ssh", "git", "file"})
 
-def localise(bench: Bench, step: Step, base: Path) -> tuple[str, ...]:
+
+def localise(bench: Bench, step: Step, base: Path, *, no_build: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The step's requirements with every direct reference replaced by the version that was built from it.
 
-    ``base`` is the profile's folder, from which relative paths count. Raises EnvforgeError.
+    ``base`` is the profile's folder, from which relative paths count. The second value names what had to be built, its
+    code run. Raises EnvforgeError; ``build-refused`` where ``no_build`` forbids that.
     """
-    lines = []
+    lines: list[str] = []
+    builds: list[str] = []
     for line in step.arguments:
         try:
             requirement = Requirement(line)
@@ -36,110 +41,170 @@ def localise(bench: Bench, step: Step, base: Path) -> tuple[str, ...]:
         if requirement.url is None:
             lines.append(line)
             continue
-        own = _wheel(bench, step, requirement, base)
+        own = _Source(bench, step, requirement.name, builds, no_build=no_build).wheel(requirement.url, base)
+        if own.name != canonicalize_name(requirement.name):
+            raise EnvforgeError(
+                "other-name",
+                f"the step `{step.name}` asks for `{requirement.name}`, and what it names is `{own.name}`",
+                hint="write the name that the distribution has",
+            )
         bench.built.offer(own)
         extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
         marker = f" ; {requirement.marker}" if requirement.marker else ""
         lines.append(f"{own.name}{extras}=={own.version}{marker}")
-    return tuple(lines)
+    return tuple(lines), tuple(builds)
 
 
-def _wheel(bench: Bench, step: Step, requirement: Requirement, base: Path) -> BuiltWheel:
-    url = requirement.url or ""
-    if url.startswith("git+"):
-        return _from_git(bench, step, requirement.name, url.removeprefix("git+"))
-    parts = urlsplit(url)
-    if parts.scheme in {"http", "https"}:
-        return _from_url(bench, step, requirement.name, url)
-    path = Path(unquote(parts.path)) if parts.scheme == "file" else base / url
-    if not path.exists():
-        raise EnvforgeError(
-            "path-missing",
-            f"the step `{step.name}` names `{path}`, which does not exist",
-            hint="paths count from the profile's folder",
-        )
-    return _from_path(bench, step, requirement.name, path)
+class _Source:
+    """One direct reference of one step; what is built is noted in ``builds``."""
 
+    def __init__(self, bench: Bench, step: Step, name: str, builds: list[str], *, no_build: bool) -> None:
+        self._bench = bench
+        self._step = step
+        self._name = name
+        self._builds = builds
+        self._no_build = no_build
 
-def _from_path(bench: Bench, step: Step, name: str, path: Path) -> BuiltWheel:
-    digest = _tree_digest(path)
-    source = f"path:{digest}"
-    known = bench.built.of_source(source)
-    if known is not None:
-        return known
-    origin = Origin(kind="path", url=path.resolve().as_uri(), sha256=digest)
-    if path.suffix == ".whl":
-        return bench.built.keep(path, origin, source)
-    return build(bench, step, name, str(path), origin=origin, source=source)
-
-
-def _from_url(bench: Bench, step: Step, name: str, url: str) -> BuiltWheel:
-    address, _, fragment = url.partition("#")
-    shown = without_credentials(address)
-    source = f"url:{url}"
-    known = bench.built.of_source(source)
-    if known is not None:
-        return known
-    target = Path(tempfile.mkdtemp(dir=bench.scratch)) / unquote(urlsplit(address).path.rsplit("/", 1)[-1])
-    try:
-        response = bench.client.stream(address)
-    except Unreachable as error:
-        raise EnvforgeError("url-unreachable", f"`{shown}` cannot be fetched", cause=str(error)) from error
-    digest = hashlib.sha256()
-    with target.open("wb") as file:
-        for chunk in response.iter_raw():
-            digest.update(chunk)
-            file.write(chunk)
-    response.close()
-    if response.status_code != 200:
-        raise EnvforgeError("url-unreachable", f"`{shown}` cannot be fetched", cause=f"status {response.status_code}")
-    wanted = fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else None
-    if wanted and wanted != digest.hexdigest():
-        raise EnvforgeError("hash-mismatch", f"`{shown}` has sha256 {digest.hexdigest()}, the profile says {wanted}")
-    origin = Origin(kind="url", url=shown, sha256=digest.hexdigest())
-    if target.suffix == ".whl":
-        return bench.built.keep(target, origin, source)
-    return build(bench, step, name, str(target), origin=origin, source=source)
-
-
-def _from_git(bench: Bench, step: Step, name: str, url: str) -> BuiltWheel:
-    address, _, fragment = url.partition("#")
-    scheme, _, rest = address.partition("://")
-    path, at, wanted = rest.rpartition("@")
-    # An @ before the first slash belongs to the user name, not to a revision.
-    repository, revision = (f"{scheme}://{path}", wanted) if at and "/" in path else (address, "HEAD")
-    folder = fragment.removeprefix("subdirectory=") if fragment.startswith("subdirectory=") else ""
-    shown = without_credentials(repository)
-    git = shutil.which("git")
-    if git is None:
-        raise EnvforgeError(
-            "git-missing", f"the step `{step.name}` names `{shown}`, and there is no `git`", hint="install git"
-        )
-    clone = Path(tempfile.mkdtemp(dir=bench.scratch)) / "clone"
-    env = environ.hermetic({"GIT_TERMINAL_PROMPT": "0", **_git_proxies(bench)})
-    commands = (
-        [git, "init", "--quiet", str(clone)],
-        [git, "-C", str(clone), "fetch", "--quiet", "--depth", "1", repository, revision],
-        [git, "-C", str(clone), "checkout", "--quiet", "FETCH_HEAD"],
-        [git, "-C", str(clone), "rev-parse", "HEAD"],
-    )
-    commit = ""
-    for argv in commands:
-        completed = process.run(argv, env=env, timeout=1800)
-        if not completed.ok:
+    def wheel(self, url: str, base: Path) -> BuiltWheel:
+        """The wheel that ``url`` leads to."""
+        if url.startswith("git+"):
+            return self._from_git(url.removeprefix("git+"))
+        parts = urlsplit(url)
+        if parts.scheme in {"http", "https"}:
+            return self._from_url(url)
+        path = Path(unquote(parts.path)) if parts.scheme == "file" else base / url
+        if not path.exists():
             raise EnvforgeError(
-                "git-failed", f"`{revision}` of `{shown}` cannot be fetched", cause=completed.tail(),
-                hint="name a branch, a tag or a full commit that the repository serves",
-            )  # fmt: skip
-        commit = completed.stdout.strip()
-    source = f"git:{shown}@{commit}#{folder}"
-    known = bench.built.of_source(source)
-    if known is not None:
-        return known
-    tree = clone / folder
-    if not tree.is_dir():
-        raise EnvforgeError("git-failed", f"`{shown}` has no folder `{folder}`")
-    return build(bench, step, name, str(tree), origin=Origin(kind="git", url=shown, commit=commit), source=source)
+                "path-missing",
+                f"the step `{self._step.name}` names `{path}`, which does not exist",
+                hint="paths count from the profile's folder",
+            )
+        return self._from_path(path)
+
+    def _keep(self, source: str, path: Path, origin: Origin, shown: str) -> BuiltWheel:
+        """Take a wheel as it is, build anything else."""
+        if path.suffix == ".whl":
+            return self._bench.built.keep(path, origin, source)
+        if self._no_build:
+            raise EnvforgeError(
+                "build-refused",
+                f"the step `{self._step.name}` needs `{shown}`, which must be built, and --no-build forbids it",
+                hint="name a wheel, or leave out --no-build",
+            )
+        self._builds.append(shown)
+        return build(self._bench, self._step, self._name, str(path), origin=origin, source=source)
+
+    def _scratch(self) -> Path:
+        return Path(tempfile.mkdtemp(dir=self._bench.scratch))
+
+    def _from_path(self, path: Path) -> BuiltWheel:
+        digest = _tree_digest(path)
+        source = f"path:{digest}"
+        known = self._bench.built.of_source(source)
+        if known is not None:
+            return known
+        origin = Origin(kind="path", url=path.resolve().as_uri(), sha256=digest)
+        if path.is_dir():
+            # A build leaves folders beside its source, which is the user's and not ours to write to.
+            copy = self._scratch() / "source"
+            shutil.copytree(path, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__"))
+            return self._keep(source, copy, origin, str(path))
+        return self._keep(source, path, origin, str(path))
+
+    def _from_url(self, url: str) -> BuiltWheel:
+        address, said = _fragment(url)
+        shown = without_credentials(address)
+        source = f"url:{url}"
+        known = self._bench.built.of_source(source)
+        if known is not None:
+            return known
+        file = unquote(urlsplit(address).path).rpartition("/")[2]
+        if not file.endswith((".whl", ".tar.gz", ".zip")):
+            raise EnvforgeError(
+                "not-a-distribution",
+                f"`{shown}` is neither a wheel nor an sdist",
+                hint="its last part must be the file's name",
+            )
+        target = self._scratch() / file
+        digest = hashlib.sha256()
+        try:
+            response = self._bench.client.stream(address)
+            if response.status_code != 200:
+                response.close()
+                raise Unreachable(f"status {response.status_code}")  # noqa: TRY301 - one end for all that can happen
+            with target.open("wb") as stream:
+                for chunk in body(response):
+                    digest.update(chunk)
+                    stream.write(chunk)
+        except Unreachable as error:
+            raise EnvforgeError("url-unreachable", f"`{shown}` cannot be fetched", cause=str(error)) from error
+        wanted = said.get("sha256")
+        if wanted and wanted.lower() != digest.hexdigest():
+            raise EnvforgeError(
+                "hash-mismatch", f"`{shown}` has sha256 {digest.hexdigest()}, the profile says {wanted}"
+            )
+        return self._keep(source, target, Origin(kind="url", url=shown, sha256=digest.hexdigest()), shown)
+
+    def _from_git(self, url: str) -> BuiltWheel:
+        address, said = _fragment(url)
+        scheme, _, rest = address.partition("://")
+        path, at, wanted = rest.rpartition("@")
+        # An @ before the first slash belongs to the user name, not to a revision.
+        repository, revision = (f"{scheme}://{path}", wanted) if at and "/" in path else (address, "HEAD")
+        folder = said.get("subdirectory", "")
+        shown = without_credentials(repository)
+        if scheme not in _SCHEMES or revision.startswith("-"):
+            raise EnvforgeError(
+                "git-refused",
+                f"the step `{self._step.name}` names `git+{shown}@{revision}`, which git is not asked for",
+                hint=f"use one of {', '.join(sorted(_SCHEMES))}, and a branch, tag or commit",
+            )
+        clone = self._scratch() / "clone"
+        commit = self._fetch(clone, repository, revision, shown)
+        source = f"git:{shown}@{commit}#{folder}"
+        known = self._bench.built.of_source(source)
+        if known is not None:
+            return known
+        tree = (clone / folder).resolve()
+        if not tree.is_dir() or not tree.is_relative_to(clone.resolve()):
+            raise EnvforgeError("git-failed", f"`{shown}` has no folder `{folder}`")
+        origin = Origin(kind="git", url=shown, commit=commit)
+        return self._keep(source, tree, origin, f"git+{shown}@{commit[:12]}")
+
+    def _fetch(self, clone: Path, repository: str, revision: str, shown: str) -> str:
+        """Check one revision out; returns the commit. Raises EnvforgeError."""
+        git = shutil.which("git")
+        if git is None:
+            raise EnvforgeError(
+                "git-missing",
+                f"the step `{self._step.name}` names `{shown}`, and there is no `git`",
+                hint="install git",
+            )
+        env = environ.hermetic({"GIT_TERMINAL_PROMPT": "0", **_git_proxies(self._bench)})
+        commands = (
+            [git, "init", "--quiet", str(clone)],
+            [git, "-C", str(clone), "fetch", "--quiet", "--depth", "1", "--", repository, revision],
+            [git, "-C", str(clone), "checkout", "--quiet", "FETCH_HEAD"],
+            [git, "-C", str(clone), "rev-parse", "HEAD"],
+        )
+        commit = ""
+        for argv in commands:
+            completed = process.run(argv, env=env, timeout=1800)
+            if not completed.ok:
+                raise EnvforgeError(
+                    "git-failed",
+                    f"`{revision}` of `{shown}` cannot be fetched",
+                    cause=completed.tail(),
+                    hint="name a branch, a tag or a full commit that the repository serves",
+                )
+            commit = completed.stdout.strip()
+        return commit
+
+
+def _fragment(url: str) -> tuple[str, dict[str, str]]:
+    """The address, and what its fragment says (``sha256=...&subdirectory=...``)."""
+    address, _, fragment = url.partition("#")
+    return address, dict(parse_qsl(fragment))
 
 
 def _git_proxies(bench: Bench) -> dict[str, str]:
@@ -161,10 +226,12 @@ def build(
     """Build a wheel from an sdist or folder and keep it under the key ``source``. Raises EnvforgeError."""
     interpreter = python or bench.python
     if interpreter is None:
+        needed = f"a Python {bench.facts.version} on {bench.facts.architecture}"
         raise EnvforgeError(
-            "python-missing", f"`{name}` must be built, and Python {bench.facts.version} is not on this machine",
+            "python-missing",
+            f"`{name}` must be built, which takes {needed}",
             hint="install that Python, or name a version that has a wheel",
-        )  # fmt: skip
+        )
     out = Path(tempfile.mkdtemp(dir=bench.scratch))
     ask = Ask(
         requirements=(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
 from envforge.model.plan import StepPlan
 from envforge.model.profile import Action, Profile, Step
-from envforge.model.progress import StepDone, Working
+from envforge.model.progress import Note, StepDone, Working
 from envforge.model.state import FileRow, Observation, State
 from envforge.probe import prefix as prefixes
 from envforge.rules.context import Moment
@@ -24,7 +24,9 @@ from envforge.system import clock, process
 from . import inside
 from .bench import Bench
 from .comparing import compare, enriched, journalled
-from .planner import Planner, sdist_wheel
+from .damage import damage
+from .planner import Planner, sdist_wheel, variant
+from .planner import inside as inside_key
 from .recorder import Recorder
 from .shop import Shop
 from .timeline import Timeline
@@ -65,6 +67,8 @@ class Executor:
         self.state: State = {}
         self.bytes = 0
         self._fresh: dict[str, Artefact] = {}
+        self._before: State = {}
+        self._lies: dict[str, tuple[str, ...]] = {}
         self.timeline: Timeline
         self._observation: Observation
 
@@ -103,22 +107,28 @@ class Executor:
         step = predicted.step
         started = clock.monotonic()
         self.journal.append("step-started", step=position, name=step.name, action=step.action.value)
-        before = self.state
+        before, rows = self.state, self.rows
+        self._lies = {}
+        self._before = before
         self._fresh = {}
-        if step.action is Action.RUN:
+        ran = step.action is Action.RUN
+        if ran:
             self._run(position, step)
         else:
             self._change(position, predicted, planner)
         # What was not touched need not be looked at again; a foreign program may have touched anything.
-        untouched = not predicted.changes and step.action is not Action.RUN
+        untouched = not predicted.changes and not ran
         observation = self._observation if untouched else self._look()
-        expected = {**predicted.state, **self._built(predicted.state)}
+        expected = before if ran else {**predicted.state, **self._built(predicted.state)}
+        if not untouched and not ran:
+            observation = self._trusted(position, predicted, planner, observation, expected)
         state = self._take(position, step, observation, expected)
-        replan = step.action is Action.RUN and bool(differences(predicted.state, state))
+        replan = ran and bool(differences(before, state))
         replan = replan or any(
             state[name].requires != predicted.state[name].requires for name in self._fresh if name in state
         )
-        differs = () if step.action is Action.RUN else compare(predicted, before, state)
+        unplanned = () if ran or replan else compare(predicted, before, state)
+        hurt = damage(step.name, self.prefix, rows, before=before, after=state, profile=self._profile) if ran else ()
         moment = Moment(step=step, state=state, observation=observation)
         causes = {change.name: change.because for change in predicted.changes if change.because is not None}
         opens, heals = self.timeline.add(moment, causes)
@@ -131,15 +141,21 @@ class Executor:
             changes=tuple(replace(change, because=causes.get(change.name)) for change in differences(before, state)),
             opens=opens,
             heals=heals,
-            differs=differs,
+            differs=tuple(each.message for each in unplanned),
         )
         self.journal.append("step-finished", **journalled(position, done))
         self._shop.tell(done)
         foreseen = {finding.key for finding in predicted.opens}
         surprises = [finding for finding in opens if finding.severity is Severity.ERROR and finding.key not in foreseen]
-        if surprises and not replan:
-            raise Stopped(self.timeline.findings)
+        wrong = tuple(each for each in (*unplanned, *hurt) if each.severity is Severity.ERROR)
+        if wrong or (surprises and not replan):
+            raise Stopped((*self.timeline.findings, *unplanned, *hurt))
         return done, replan
+
+    def damage(self, check: str) -> tuple[Finding, ...]:
+        """What foreign code that ran since did to the environment; ``check`` is what to call it."""
+        after = enriched(prefixes.look(self.prefix).state, self.state)
+        return damage(check, self.prefix, self.rows, before=self.state, after=after, profile=self._profile)
 
     def _change(self, position: int, predicted: StepPlan, planner: Planner) -> None:
         log = self._log(position, predicted.step.name)
@@ -164,12 +180,79 @@ class Executor:
             # Its build needs what the environment holds (`no_build_isolation`): only now can it be done.
             self._install(predicted, [self._build(predicted.step, artefact.sdist or artefact, inside=True)], log)
 
+    def _trusted(
+        self, position: int, predicted: StepPlan, planner: Planner, observation: Observation, expected: State
+    ) -> Observation:
+        """What was found, once no file of this step is a damaged copy out of the cache. Raises EnvforgeError.
+
+        Files that look as when their wheel was installed before are believed; others are hashed against RECORD. Where
+        a wheel that was never seen before differs from its RECORD, it is the RECORD that lies: that is remembered.
+        """
+        names = {change.name for change in predicted.changes if change.after is not None}
+        suspects = self._work.known.suspects(observation, expected, names)
+        damaged = self._damaged(suspects, expected)
+        fresh = {name for name in damaged if self._work.known.new(expected[name].sha256 or "")}
+        self._lies = {name: damaged[name] for name in fresh}
+        hit = {name: paths for name, paths in damaged.items() if name not in fresh}
+        if hit:
+            self._fetch_anew(position, predicted, planner, expected, hit)
+            observation = self._look()
+        return self._witnessed(observation)
+
+    def _damaged(self, names: Sequence[str], expected: State) -> dict[str, tuple[str, ...]]:
+        """Files that are there and are not what their RECORD says, but for those of which RECORD is known to lie."""
+        found = {}
+        for name, paths in prefixes.damaged(self.prefix, names).items():
+            lies = self._work.known.lies(expected[name].sha256 or "")
+            wrong = tuple(path for path in paths if path not in lies and (self.prefix / path).exists())
+            if wrong:
+                found[name] = wrong
+        return found
+
+    def _fetch_anew(
+        self,
+        position: int,
+        predicted: StepPlan,
+        planner: Planner,
+        expected: State,
+        hit: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        """Take poisoned copies out of the cache, and install what their index serves. Raises EnvforgeError."""
+        log = self._log(position, predicted.step.name)
+        for name, paths in hit.items():
+            text = f"the cache held a damaged copy of `{name}` ({paths[0]}): it is taken out and fetched anew"
+            self._shop.tell(Note(text=text, level="warning"))
+            self._work.known.forget(expected[name].sha256 or "")
+        self._work.uv.evict(tuple(hit))
+        self._work.uv.uninstall(self.prefix, tuple(hit), log)
+        artefacts = [planner.artefacts[(name, expected[name].version)] for name in hit]
+        self._install(predicted, [self._ready(predicted.step, artefact) for artefact in artefacts], log)
+        left = self._damaged(tuple(hit), expected)
+        if left:
+            names = ", ".join(f"`{name}`" for name in left)
+            raise EnvforgeError(
+                "cache-damaged",
+                f"{names} cannot be installed as its RECORD says, though it was fetched anew",
+                hint=f"remove the cache `{self._work.cache / 'uv'}` and run the command again",
+            )
+
+    def _witnessed(self, observation: Observation) -> Observation:
+        """The same, with a hash of its own for every file of which RECORD does not tell the truth."""
+        paths = {path for found in self._lies.values() for path in found}
+        if not paths:
+            return observation
+        digests = prefixes.digests(self.prefix, paths)
+        rows = (replace(row, sha256=digests.get(row.path, row.sha256)) for row in observation.files)
+        return replace(observation, files=tuple(rows))
+
     def _ready(self, step: Step, artefact: Artefact) -> Artefact:
         return self._work.router.hashed(artefact) if artefact.wheel else self._build(step, artefact, inside=False)
 
     def _build(self, step: Step, sdist: Artefact, *, inside: bool) -> Artefact:
         self._shop.tell(Working(what=f"building {sdist.file}"))
-        self._work.router.begin(step.indexes)
+        self._work.router.begin(
+            step.indexes, unbuilt=step.no_build_isolation, variant=variant(step), inside=inside_key(step, self._before)
+        )
         own = sdist_wheel(self._work, step, sdist, str(self.prefix / "bin" / "python") if inside else None)
         self._shop.tell(Working(what=None))
         self._fresh[sdist.name] = replace(self._work.router.own(own), index=sdist.index)
@@ -237,16 +320,19 @@ class Executor:
             for owner in hit.owners:
                 item = self.state.get(owner)
                 if item is not None and item.sha256 is not None:
-                    (self._work.cache / "have" / item.sha256).unlink(missing_ok=True)
+                    self._work.known.forget(item.sha256)
         others = ", ".join(f"`{other}`" for other in hit.environments)
+        anew = f"build {others} anew, then this one" if others else "build this environment anew"
+        number = "a file" if len(hit.paths) == 1 else f"{len(hit.paths)} files"
+        more = f", and {len(hit.paths) - 5} more" if len(hit.paths) > 5 else ""
         raise EnvforgeError(
             "shared-file-written",
-            f"`{step}` wrote into {len(hit.paths)} file(s) that the environment shares with the cache: "
-            + ", ".join(hit.paths[:5]),
+            f"`{step}` wrote into {number} that the environment shares with the cache: "
+            + ", ".join(hit.paths[:5])
+            + more,
             cause="they are hard links: every environment that holds them changed too; "
             + (f"these do: {others}" if others else "no other environment holds them"),
-            hint=f"the cache was rid of {evicted}; build the environments named anew, and set `link_mode: copy` "
-            "where steps edit files",
+            hint=f"the cache was rid of {evicted}; {anew}, and set `link_mode: copy` where steps edit files",
         )
 
     # -- looking and remembering ---------------------------------------------------------------------------------------
@@ -281,7 +367,7 @@ class Executor:
         self.rows = observation.files
         self.bytes = observation.bytes
         self.state = enriched(observation.state, expected)
-        self._recorder.remember(position, step.name if step else None, observation, self.state)
+        self._recorder.remember(position, step.name if step else None, observation, self.state, self._lies)
         return self.state
 
     def _log(self, position: int, name: str) -> Path:

@@ -13,8 +13,8 @@ from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.finding import Finding, Severity
 from envforge.model.machine import InterpreterFacts, Machine
 from envforge.model.plan import Plan, StepPlan
-from envforge.model.profile import Backend, Profile
-from envforge.model.progress import Working
+from envforge.model.profile import Backend, Profile, Step
+from envforge.model.progress import Note, Working
 from envforge.model.result import Result
 from envforge.model.state import Distribution, Origin, State
 from envforge.probe import ambient, interpreter, pythons
@@ -24,7 +24,7 @@ from envforge.rules.suggest import constrain_would_help
 from envforge.system import environ
 
 from .bench import Bench, bench
-from .planner import Planner, distribution, known_size
+from .planner import Planner, distribution
 from .shop import Shop
 
 # Unpacked, the wheels of a GPU environment take some 2.4 times their size (11.6 GB from 4.9 GB, measured on xinv100).
@@ -54,24 +54,23 @@ def check(profile: Profile) -> None:
 
 
 def target(profile: Profile, machine: Machine | None = None) -> tuple[InterpreterFacts, str | None]:
-    """Facts of the Python that the profile names, and its path where this machine has it.
+    """Facts of the Python that the profile names, and its path where this machine has it and is the one meant.
 
     Raises EnvforgeError where no Python fits and none can be assumed.
     """
-    elsewhere = machine is not None and (machine.architecture, machine.glibc) != (
-        environ.architecture(),
-        environ.glibc(),
-    )
+    here = (environ.architecture(), environ.glibc())
+    there = (machine.architecture, machine.glibc) if machine is not None else here
+    plain = re.fullmatch(r"\d+\.\d+(\.\d+)?", profile.python)
     try:
-        if not elsewhere:
-            found = pythons.find(profile.python)
-            return interpreter.facts(found.path), found.path
+        found = pythons.find(profile.python)
     except EnvforgeError:
-        if not re.fullmatch(r"\d+\.\d+(\.\d+)?", profile.python):
+        if not plain:
             raise
-    architecture = machine.architecture if machine else environ.architecture()
-    glibc = machine.glibc if machine else environ.glibc()
-    return interpreter.assumed(profile.python, architecture, glibc or "2.28"), None
+        return interpreter.assumed(profile.python, there[0], there[1] or "2.28"), None
+    if there == here:
+        return interpreter.facts(found.path), found.path
+    # A range is not known to be met elsewhere by another version than here: that one is assumed.
+    return interpreter.assumed(profile.python if plain else found.version, there[0], there[1] or "2.28"), None
 
 
 def first_planner(shop: Shop, work: Bench, profile: Profile, *, no_build: bool) -> Planner:
@@ -104,19 +103,21 @@ def predict(
     planner: Planner,
     *,
     machine: Machine | None = None,
-    strict: bool = False,
     locked: Sequence[State] = (),
 ) -> Plan:
     """Let ``planner`` predict every step of ``profile``, and sum up.
 
-    ``machine`` is what the cards are judged by, if any; ``strict``: a machine that does not fit is an error.
+    ``machine`` is what the cards and the free space are judged by, this one where None.
     ``locked``: states of leading steps, taken as they are.
     """
     base = dict(planner.state)
     steps: list[StepPlan] = []
     for position, step in enumerate(profile.steps, 1):
         shop.tell(Working(what=f"planning {step.name} ({position}/{len(profile.steps)})"))
-        steps.append(planner.adopt(step, locked[position - 1]) if position <= len(locked) else planner.predict(step))
+        adopted = _adopted(shop, planner, step, locked[position - 1]) if position <= len(locked) else None
+        if adopted is None:
+            locked = locked[: position - 1]
+        steps.append(adopted or planner.predict(step))
     shop.tell(Working(what=None))
     final = planner.state
     touched = {
@@ -131,7 +132,7 @@ def predict(
         *index_findings(work, planner.artefacts.values()),
     )
     if machine is not None:
-        findings = (*findings, *gpu_findings(profile, machine, Severity.ERROR if strict else Severity.WARNING))
+        findings = (*findings, *gpu_findings(profile, machine, Severity.WARNING))
     everything = [finding for _, found in planner.timeline.judged for finding in found]
     return Plan(
         profile=profile,
@@ -141,15 +142,26 @@ def predict(
         verdicts=planner.timeline.verdicts(),
         download=sum(touched.values()),
         disk=sum(_unpacked(work, item) for item in final.values()),
-        free=shutil.disk_usage(work.cache).free,
+        free=machine.disk_free if machine and machine.disk_free else shutil.disk_usage(work.cache).free,
         python=work.python,
         notes=constrain_would_help(everything, planner.helped),
         lost=lost_builds(work, profile, final.values()),
+        python_version=work.facts.version,
+        cards=fitting(profile, machine) if machine is not None and profile.gpu is not None else (),
     )
 
 
+def _adopted(shop: Shop, planner: Planner, step: Step, state: State) -> StepPlan | None:
+    """The step as the lock has it; None, and told, where a file of the lock is out of reach now."""
+    try:
+        return planner.adopt(step, state)
+    except EnvforgeError as error:
+        shop.tell(Note(text=f"`{step.name}` is resolved anew: {error.message}", level="warning"))
+        return None
+
+
 def _unpacked(work: Bench, item: Distribution) -> int:
-    known = known_size(work.cache, item.sha256) if item.sha256 else None
+    known = work.known.size(item.sha256) if item.sha256 else None
     return known if known is not None else int((item.size or 0) * _UNPACKED)
 
 
@@ -215,6 +227,12 @@ def index_findings(work: Bench, artefacts: Iterable[Artefact]) -> tuple[Finding,
         for artefact in artefacts
         for lag in work.router.lags(artefact)
     )
+
+
+def fitting(profile: Profile, machine: Machine) -> tuple[str, ...]:
+    """The machine's cards that the profile is for."""
+    cards = (fit.card for fit in matching.fits(profile, machine).cards if fit.fits)
+    return tuple(f"GPU {card.index} {card.name}" for card in cards)
 
 
 def gpu_findings(profile: Profile, machine: Machine, severity: Severity) -> tuple[Finding, ...]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,11 +25,13 @@ from envforge.engines.uv import Ask, Move
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.plan import Change, StepPlan
 from envforge.model.profile import Action, Guard, Hold, Keep, Profile, Step
+from envforge.model.progress import Working
 from envforge.model.state import Distribution, Origin, State
 from envforge.rules.because import explain
 from envforge.rules.context import Moment, matches, requested_by
 from envforge.rules.diff import changes as differences
-from envforge.system import clock
+from envforge.rules.wording import guard_text
+from envforge.system import clock, environ, process
 
 from . import direct
 from .bench import Bench
@@ -68,7 +73,7 @@ class Planner:
             runner=runner,
         )
         for name, item in base.items():
-            self._phantom.add(name, item.version, metadata[name])
+            self._phantom.add(name, item.version, metadata.get(name) or _least(name, item.version))
 
     # -- one step --------------------------------------------------------------------------------------------------
 
@@ -98,14 +103,13 @@ class Planner:
         started = clock.monotonic()
         before = dict(self.state)
         moved = differences(before, state)
+        found = [(change, self._bench.router.locked(change.after)) for change in moved if change.after is not None]
+        entering = [(change.name, artefact, self._bench.router.metadata(artefact)) for change, artefact in found]
         self._leave(change.name for change in moved if change.before is not None)
-        for change in moved:
-            if change.after is not None:
-                artefact = self._bench.router.locked(change.after)
-                metadata = self._bench.router.metadata(artefact)
-                self.artefacts[(change.name, change.after.version)] = artefact
-                self.state[change.name] = distribution(artefact, metadata)
-                self._phantom.add(change.name, change.after.version, metadata)
+        for name, artefact, metadata in entering:
+            self.artefacts[(name, artefact.version)] = artefact
+            self.state[name] = distribution(artefact, metadata)
+            self._phantom.add(name, artefact.version, metadata)
         return self._foreseen(step, before, started, notes=("from the lock of the generation before",))
 
     def _foreseen(
@@ -148,7 +152,9 @@ class Planner:
         )
 
     def _resolve(self, step: Step, before: State, builds: list[str]) -> None:
-        requirements = direct.localise(self._bench, step, Path(self._profile.source).parent)
+        base = Path(self._profile.source).parent
+        requirements, built = direct.localise(self._bench, step, base, no_build=self._no_build)
+        builds += built
         if step.action is Action.PIN:
             self._all_installed(step, before)
         ask = Ask(
@@ -160,10 +166,16 @@ class Planner:
             no_deps=step.no_deps,
             no_build=self._no_build,
             no_build_isolation=step.no_build_isolation,
-            environment=step.environment,
+            environment={} if self._no_build else step.environment,
+            variant=variant(step),
+            inside=inside(step, before),
         )
         scratch = Path(tempfile.mkdtemp(dir=self._bench.scratch))
-        moves = self._bench.uv.resolve(self._phantom.target, ask, scratch, step.name)
+        try:
+            moves = self._bench.uv.resolve(self._phantom.target, ask, scratch, step.name)
+        except EnvforgeError as error:
+            error.hint = self._guards_in_the_way(step, error) or error.hint
+            raise
         self._try_constraints(step, ask, moves, scratch)
         self._leave(move.name for move in moves if move.action == "uninstalled")
         installed = [move for move in moves if move.action == "installed"]
@@ -203,12 +215,28 @@ class Planner:
                 f"the step `{step.name}` needs {files}, which must be built, and --no-build forbids it",
                 hint="name versions that have a wheel, or leave out --no-build",
             )
-        self._bench.router.begin(step.indexes)
+        tell = self._bench.tell
+        tell(Working(what=f"fetching sdists of {step.name}"))
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            dynamic = [one for one, static in zip(sdists, pool.map(self._static, sdists), strict=True) if not static]
-            for own in pool.map(lambda artefact: sdist_wheel(self._bench, step, artefact), dynamic):
-                if not self._bench.fits(own):
-                    raise EnvforgeError("build-failed", f"`{own.file}` was built, and does not fit this Python")
+            try:
+                static = pool.map(self._static, sdists)
+                dynamic = [artefact for artefact, stated in zip(sdists, static, strict=True) if not stated]
+                begun = itertools.count(1)
+
+                def built(artefact: Artefact) -> BuiltWheel:
+                    tell(Working(what=f"building {artefact.name} ({next(begun)} of {len(dynamic)})"))
+                    return sdist_wheel(self._bench, step, artefact)
+
+                wheels = list(pool.map(built, dynamic))
+            except BaseException:
+                # The pool waits for its threads, and they for their builds: those must end first.
+                pool.shutdown(wait=False, cancel_futures=True)
+                process.end_all()
+                raise
+        unfit = [own.file for own in wheels if not self._bench.fits(own)]
+        if unfit:
+            raise EnvforgeError("build-failed", f"`{unfit[0]}` was built, and does not fit this Python")
+        tell(Working(what=f"planning {step.name}"))
         return [artefact.file for artefact in dynamic]
 
     def _static(self, artefact: Artefact) -> bool:
@@ -239,6 +267,23 @@ class Planner:
                     held[name] = f"{name}{requirement.specifier}{marker}"
         return held
 
+    def _guards_in_the_way(self, step: Step, error: EnvforgeError) -> str | None:
+        """Which of the constraints that the resolver names come from guards; None where it names none of them."""
+        given: dict[str, str] = {}
+        for guard in self._profile.guards:
+            if isinstance(guard, Hold) and guard.constrain:
+                given[canonicalize_name(Requirement(guard.requirement).name)] = guard_text(guard)
+            elif isinstance(guard, Keep) and guard.constrain:
+                given |= {name: guard_text(guard) for name in self.state if matches(name, guard.names)}
+        lines = (Requirement(line) for line in self._constraints(step, ()) if error.code == "unsolvable")
+        told = [
+            f"`{line.name}{line.specifier}` comes from the guard `{given[line.name]}`"
+            + ("" if step.action is Action.BACKFILL else f"; `allow: [{line.name}]` on the step lets it change")
+            for line in lines
+            if line.name in given and re.search(rf"\b{re.escape(line.name)}(?![\w-])", error.cause or "")
+        ]
+        return "; ".join(dict.fromkeys(told)) or None
+
     def _try_constraints(self, step: Step, ask: Ask, moves: tuple[Move, ...], scratch: Path) -> None:
         """Where a guard without `constrain` is about to open, ask the resolver whether that would have helped."""
         chosen = {move.name: move.version for move in moves if move.action == "installed"}
@@ -252,9 +297,16 @@ class Planner:
                     continue
                 self.helped.add(guard)
 
-    @staticmethod
-    def _all_installed(step: Step, before: State) -> None:
-        absent = [name for line in step.arguments if (name := canonicalize_name(_name(line))) not in before]
+    def _applies(self, line: str) -> bool:
+        marker = Requirement(line).marker
+        return marker is None or marker.evaluate(dict(self._bench.facts.markers))
+
+    def _all_installed(self, step: Step, before: State) -> None:
+        absent = [
+            name
+            for line in step.arguments
+            if (name := canonicalize_name(_name(line))) not in before and self._applies(line)
+        ]
         if absent:
             names = ", ".join(f"`{name}`" for name in absent)
             raise EnvforgeError(
@@ -269,11 +321,34 @@ class Planner:
         artefact = self.artefacts.get((name, item.version)) if item is not None else None
         if artefact is None or artefact.sha256 is None:
             return artefact.size if artefact else None
-        return 0 if artefact.built or known_size(self._bench.cache, artefact.sha256) is not None else artefact.size
+        return 0 if artefact.built or self._bench.known.size(artefact.sha256) is not None else artefact.size
 
 
 def _asks(step: Step) -> bool:
     return step.action in {Action.INSTALL, Action.BACKFILL, Action.PIN}
+
+
+def _least(name: str, version: str) -> bytes:
+    """METADATA of what lies there without any."""
+    return f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode()
+
+
+def variant(step: Step) -> str:
+    """What of a step, beside the sdist, goes into a build; empty where nothing does."""
+    given = environ.for_engine(step.environment, builds=True)
+    return _digest([sorted(given.items()), sorted(step.build_constraints)]) if given or step.build_constraints else ""
+
+
+def inside(step: Step, state: State) -> str:
+    """The same for a build inside the environment: also all that is installed then, since any of it may be linked."""
+    if not step.no_build_isolation:
+        return ""
+    installed = sorted((item.name, item.version, item.sha256) for item in state.values())
+    return _digest([variant(step), installed])
+
+
+def _digest(value: object) -> str:
+    return "+" + hashlib.sha256(json.dumps(value).encode()).hexdigest()[:24]
 
 
 def _bounds(guard: Guard, before: State, chosen: Mapping[str, str], allow: tuple[str, ...]) -> tuple[str, ...]:
@@ -321,12 +396,12 @@ def sdist_wheel(bench: Bench, step: Step, artefact: Artefact, python: str | None
     source = Path(tempfile.mkdtemp(dir=bench.scratch)) / artefact.file
     source.symlink_to(bench.router.fetch(artefact))
     origin = Origin(kind="sdist", url=artefact.url, sha256=artefact.sha256)
-    return direct.build(bench, step, artefact.name, str(source), origin=origin, source=artefact.id, python=python)
-
-
-def known_size(cache: Path, sha256: str) -> int | None:
-    """Bytes that a wheel takes when unpacked, known since it was installed from this cache; None = never was."""
-    try:
-        return int(json.loads((cache / "have" / sha256).read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
+    return direct.build(
+        bench,
+        step,
+        artefact.name,
+        str(source),
+        origin=origin,
+        source=bench.router.source(artefact.id, artefact.name),
+        python=python,
+    )

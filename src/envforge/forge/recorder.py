@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from envforge.model.snapshot import Snapshot
 from envforge.model.state import Observation, State
@@ -24,8 +24,18 @@ class Recorder:
     generation: int
     driver: str | None
 
-    def remember(self, position: int, step: str | None, observation: Observation, state: State) -> None:
-        """Keep ``state`` as the snapshot after step ``position``. Raises EnvforgeError ``home-not-writable``."""
+    def remember(
+        self,
+        position: int,
+        step: str | None,
+        observation: Observation,
+        state: State,
+        lies: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        """Keep ``state`` as the snapshot after step ``position``; ``lies``: see `Known`.
+
+        Raises EnvforgeError ``home-not-writable``.
+        """
         work = self.work
         built = {
             item.sha256: str(work.built.path(item.sha256))
@@ -58,19 +68,4 @@ class Recorder:
             if clash.actual is not None:
                 contents.keep(self.shop.home, self.name, self.generation, prefix / clash.path, clash.actual)
         snapshots.write(self.shop.home, snapshot, lock)
-        learn_sizes(work.cache / "have", observation, state)
-
-
-def learn_sizes(folder: Path, observation: Observation, state: State) -> None:
-    """How much each wheel takes unpacked: the next plan then knows, and knows that it need not be fetched."""
-    folder.mkdir(parents=True, exist_ok=True)
-    new = {name: item.sha256 for name, item in state.items() if item.sha256 and not (folder / item.sha256).exists()}
-    sizes = dict.fromkeys(new, 0)
-    if not new:
-        return
-    for row in observation.files:
-        for owner in row.owners[:1]:
-            if owner in sizes:
-                sizes[owner] += row.size
-    for name, sha256 in new.items():
-        (folder / sha256).write_text(str(sizes[name]))
+        work.known.learn(observation, state, lies)

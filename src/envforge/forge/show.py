@@ -98,9 +98,10 @@ def _source(events: tuple[Event, ...]) -> str | None:
 
 def _outdated(name: str, recorded: Profile, source: str | None) -> tuple[bool | None, str | None]:
     """Whether the profile that is found now says something else than the recorded one, and in which words."""
-    path = Path(source) if source and Path(source).is_file() else None
+    if source and not Path(source).exists():
+        return None, f"`{source}` is gone"
     try:
-        found = profiles.read(path) if path else profiles.named(recorded.name)
+        found = profiles.read(Path(source)) if source else profiles.named(recorded.name)
     except EnvforgeError as error:
         return None, error.message
     if _content(found) == _content(recorded):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 
 from envforge.model.finding import Finding, Severity
@@ -33,8 +34,13 @@ def findings(results: tuple[SmokeResult, ...]) -> tuple[Finding, ...]:
             severity=Severity.ERROR,
             subject=result.smoke.name,
             message=f"the smoke check `{result.smoke.name}` failed: {result.ending}",
-            evidence={"kind": result.smoke.kind.value, "ending": result.ending, "tail": result.tail},
-            remedy="read the last lines of what it said; the environment in use was not touched",
+            evidence={
+                "kind": result.smoke.kind.value,
+                "ending": result.ending,
+                "tail": result.tail,
+                **({"log": result.log} if result.log else {}),
+            },
+            remedy="mend what it names, in the profile or in the check; nothing that was in use was changed",
         )
         for result in results
         if not result.ok
@@ -49,7 +55,9 @@ def _one(prefix: Path, profile: Profile, smoke: Smoke, log: Path) -> SmokeResult
         reason = f"`{smoke.arguments[0]}` is not found in the environment or on PATH"
         return SmokeResult(smoke=smoke, ok=False, ending=reason, tail="", seconds=0.0)
     try:
-        completed = process.run(argv, env=env, timeout=smoke.timeout, log=log)
+        # Not where the user stands: a `torch.py` there would be what is proved.
+        with tempfile.TemporaryDirectory(prefix="envforge-smoke-") as neutral:
+            completed = process.run(argv, env=env, cwd=Path(neutral), timeout=smoke.timeout, log=log)
     except OSError as error:
         return SmokeResult(smoke=smoke, ok=False, ending=f"cannot be started: {error}", tail="", seconds=0.0)
     return SmokeResult(
@@ -58,6 +66,7 @@ def _one(prefix: Path, profile: Profile, smoke: Smoke, log: Path) -> SmokeResult
         ending=completed.ending(),
         tail=completed.tail(),
         seconds=clock.monotonic() - started,
+        log=str(log),
     )
 
 

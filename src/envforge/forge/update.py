@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.profile import Profile
@@ -27,8 +29,11 @@ def update(shop: Shop, name: str) -> Result[Build]:
     with hold(home, check_name(name), "update"):
         current = home.current(name)
         if current is None:
+            known = name in home.environments()
             raise UsageError(
-                "no-such-environment", f"there is no environment `{name}`", hint="`envforge list` names them"
+                "no-generation" if known else "no-such-environment",
+                f"no generation of `{name}` is in use" if known else f"there is no environment `{name}`",
+                hint=f"`envforge create PROFILE --name {name}` builds it" if known else "`envforge list` names them",
             )
         recorded = loader.loads(kept_profiles.text(home, name, current), str(kept_profiles.path(home, name, current)))
         profile = loader.load(_source(home, name, current))
@@ -43,9 +48,8 @@ def update(shop: Shop, name: str) -> Result[Build]:
 
 def _source(home: Home, name: str, generation: int) -> Path:
     """The file that the generation was built from. Raises EnvforgeError where it is gone."""
-    started = next(event for event in Journal(home.journal(name, generation)).events() if event.kind == "started")
-    source = Path(str(started.data["source"]))
-    if not source.exists():
+    source = Path(str(_started(home, name, generation).get("source", "")))
+    if not source.is_file():
         raise EnvforgeError(
             "profile-gone",
             f"the profile of `{name}` was read from `{source}`, which is no longer there",
@@ -54,8 +58,16 @@ def _source(home: Home, name: str, generation: int) -> Path:
     return source
 
 
+def _started(home: Home, name: str, generation: int) -> Mapping[str, Any]:
+    """What the journal says of the beginning of a build; nothing where the journal is gone."""
+    events = Journal(home.journal(name, generation)).events()
+    return next((event.data for event in events if event.kind == "started"), {})
+
+
 def unchanged(shop: Shop, name: str, generation: int, recorded: Profile, profile: Profile) -> tuple[State, ...]:
     """What the lock holds after each leading step that reads as it did, under the same Python and constraints."""
+    if _started(shop.home, name, generation).get("substitutes", {}) != dict(shop.settings.substitutes):
+        return ()  # another source may hold other builds: what the lock says may not be had, or not be wanted
 
     def frame(each: Profile) -> tuple[object, ...]:
         bounds = tuple(guard for guard in each.guards if getattr(guard, "constrain", False))

@@ -10,13 +10,15 @@ from envforge.model.progress import Working
 
 from .shop import Shop
 
+_MANY = 10_000_000
+
 
 class Watched:
     """Tell, twice a second, how many bytes the engine's process has written (unpacked, so more than it fetches)."""
 
     def __init__(self, shop: Shop, what: str, to_fetch: int) -> None:
         self._shop = shop
-        self._what = f"{what}, {to_fetch / 1e6:,.0f} MB to fetch" if to_fetch else what
+        self._what = f"{what}, {_megabytes(to_fetch)} to fetch" if to_fetch else what
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -42,3 +44,8 @@ class Watched:
         if self._thread is not None:
             self._thread.join()
         self._shop.tell(Working(what=None))
+
+
+def _megabytes(count: int) -> str:
+    """Bytes in MB, with a digit behind the point where there are few: ``0.7 MB``, ``4,912 MB``; never ``0.0 MB``."""
+    return f"{count / 1e6:,.0f} MB" if count >= _MANY else f"{max(count / 1e6, 0.1):.1f} MB"

@@ -84,7 +84,8 @@ class Plan:
     """``findings``: those still there at the end, and what concerns no single step (ambient configuration, mirrors).
 
     ``download``: bytes to fetch; ``disk``: bytes that the environment needs; ``free``: bytes free where it goes.
-    ``python``: path of the interpreter, None where it is not on this machine.
+    ``python``: path of the interpreter, None where it is not on this machine; ``python_version``: in full.
+    ``cards``: those of the machine that the profile fits, in words.
     """
 
     profile: Profile
@@ -98,3 +99,5 @@ class Plan:
     notes: tuple[str, ...] = ()
     lost: Mapping[str, str] = field(default_factory=dict)
     base: State = field(default_factory=dict)
+    python_version: str | None = None
+    cards: tuple[str, ...] = ()

@@ -29,13 +29,17 @@ class Result(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeResult:
-    """``ending`` in words (``exit status 0``, ``killed by SIGSEGV``); ``tail``: last lines of what it said."""
+    """``ending`` in words (``exit status 0``, ``killed by SIGSEGV``); ``tail``: last lines of what it said.
+
+    ``log``: path of the file with all of it.
+    """
 
     smoke: Smoke
     ok: bool
     ending: str
     tail: str
     seconds: float
+    log: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,7 @@ class Build:
 
     ``switched``: the environment now is this generation. ``continued``: the step after which an interrupted build was
     taken up again, None for a clean start. ``differs``: where the build differs from the plan. ``prefix``: real path.
+    ``in_use``: the generation that now is in use, None where none is.
     """
 
     plan: Plan
@@ -58,3 +63,4 @@ class Build:
     files: int
     bytes: int
     seconds: float
+    in_use: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 _DIST_INFO = ".dist-info"
 _EGG_INFO = ".egg-info"
@@ -82,7 +82,7 @@ def read(root: str, site: str, folder: str) -> Info:
         site=site,
         folder=folder,
         name=canonical(name),
-        version=version,
+        version=_normal(version),
         build=_headers(place.data("WHEEL")).get("build", [None])[0],
         installer=place.text("INSTALLER").strip() or None,
         requested="REQUESTED" in place.names,
@@ -188,3 +188,14 @@ def _requires_txt(text: str) -> tuple[str, ...]:
         elif line:
             lines.append(f"{line} ; {condition}" if condition else line)
     return tuple(lines)
+
+
+@cache
+def _normal(version: str) -> str:
+    """The version as PEP 440 writes it, as a resolver names it; as it stands where it is none."""
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - for who looks at an environment
+
+    try:
+        return str(Version(version))
+    except InvalidVersion:
+        return version

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from envforge.model.state import Clash, Debris, Distribution, FileRow, Observation
 
-from .claims import Claims, hexadecimal
+from .claims import Claims, declared, hexadecimal
 from .contents import Contents
 from .installed import Info, is_info, read
 from .records import claim
@@ -56,6 +57,39 @@ def changed(prefix: Path, rows: Iterable[FileRow]) -> tuple[str, ...]:
     """The paths of ``rows``, in their order, whose size, mtime or inode differ now or that are gone."""
     root = os.path.realpath(prefix)
     return tuple(row.path for row in rows if _differs(f"{root}/{row.path}", row))
+
+
+def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Those of the distributions ``names`` whose files are not what their RECORD says -> the paths, sorted.
+
+    Every file of theirs is hashed that they own alone; bytecode is left out, since compiling rewrites it.
+    """
+    root = os.path.realpath(prefix)
+    sites = tuple(_sites(root))
+    claims = Claims()
+    for info in _chosen(list(_infos(root, sites, [])), []):
+        claim(info, root, sites, claims)
+    if not names:
+        return {}
+    tree = walk(root, claims)
+    wanted = {
+        path: (owner[0], digest)
+        for path, (owner, row) in sorted(claims.single.items())
+        if owner[0] in names and not path.endswith(".pyc") and (digest := hexadecimal(declared(row))) is not None
+    }
+    found: dict[str, list[str]] = {}
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        # Hashing lets go of the interpreter: every core takes its share.
+        for (path, (name, digest)), actual in zip(wanted.items(), pool.map(tree.sha256, wanted), strict=True):
+            if actual != digest:
+                found.setdefault(name, []).append(path)
+    return {name: tuple(paths) for name, paths in found.items()}
+
+
+def digests(prefix: Path, paths: Iterable[str]) -> dict[str, str]:
+    """sha256 (hex) of these files of the prefix; what is not there or no regular file is left out."""
+    tree = walk(os.path.realpath(prefix), Claims())
+    return {path: digest for path in paths if (digest := tree.sha256(path)) is not None}
 
 
 def _differs(path: str, row: FileRow) -> bool:

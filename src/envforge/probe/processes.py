@@ -12,7 +12,7 @@ _PROC = Path("/proc")
 
 
 def using(prefix: Path) -> tuple[Process, ...]:
-    """Processes, by pid, whose program, command line, working folder or mapped files lie in ``prefix``; not this one.
+    """Processes, by pid, whose program, command line, VIRTUAL_ENV, working folder or mapped files lie in ``prefix``.
 
     A Python of a venv is found by its command line, since its program is the base interpreter's. Of other users'
     processes only what the kernel shows is seen; those that end meanwhile are left out.
@@ -23,7 +23,7 @@ def using(prefix: Path) -> tuple[Process, ...]:
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         argv = _argv(entry)
-        if _links_into(entry, real) or _started_from(argv, real) or _maps(entry, real):
+        if _links_into(entry, real) or _started_from(argv, real) or _activated(entry, real) or _maps(entry, real):
             found.append(Process(pid=int(entry.name), user=_user(entry), argv=argv))
     return tuple(sorted(found, key=lambda process: process.pid))
 
@@ -52,8 +52,18 @@ def _argv(entry: Path) -> tuple[str, ...]:
 
 def _started_from(argv: tuple[str, ...], real: str) -> bool:
     """Whether program or script is named by a path into the prefix; its last part may be a symlink out of it."""
-    folders = [word.rpartition("/")[0] for word in argv[:2] if word.startswith("/")]
+    folders = [word.rpartition("/")[0] or "/" for word in argv[:2] if word.startswith("/")]
     return any(_inside(os.path.realpath(folder), real) for folder in folders)
+
+
+def _activated(entry: Path, real: str) -> bool:
+    """Whether it runs with the prefix activated, as `envforge run` starts it: any program, a shell or a server."""
+    try:
+        words = (entry / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    prefixes = (os.fsdecode(word.partition(b"=")[2]) for word in words if word.startswith(b"VIRTUAL_ENV="))
+    return any(_inside(os.path.realpath(folder), real) for folder in prefixes if folder.startswith("/"))
 
 
 def _maps(entry: Path, real: str) -> bool:

@@ -13,10 +13,16 @@ _USER = re.compile(r"(?<![\w+.-])([a-z][a-z0-9+.-]*)://([^/\s]*)@", re.IGNORECAS
 
 def meant(word: str, candidates: Iterable[str]) -> str:
     """``; did you mean `x`?`` where one of the candidates is close, else nothing."""
+    close = closest(word, candidates)
+    return f"; did you mean `{close}`?" if close is not None else ""
+
+
+def closest(word: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that was probably meant, if one is close."""
     # Sorted, so that the answer does not depend on the order of a set.
     lowered = {candidate.lower(): candidate for candidate in sorted(candidates)}
     close = get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
-    return f"; did you mean `{lowered[close[0]]}`?" if close else ""
+    return lowered[close[0]] if close else None
 
 
 def shown(value: Any) -> str:

@@ -93,13 +93,18 @@ def folders(kind: str, *, cwd: Path | None = None, config: Path | None = None) -
 
 def unknown(word: str, name: str, *, cwd: Path | None = None, config: Path | None = None) -> UsageError:
     """``unknown-profile`` or ``unknown-recipe``, with close names and the folders that were looked through."""
-    places = folders(f"{word}s", cwd=cwd, config=config)
+    # In a checkout of envforge the working folder's profiles are those that ship with it.
+    places = {folder.resolve(): folder for folder in reversed(folders(f"{word}s", cwd=cwd, config=config))}
     known = [path.stem for folder in places for path in _listing(folder)]
+    beside = _in(cwd or _working_folder(), name) if word == "profile" and _NAME.fullmatch(name) else None
+    hint = f"there are: {', '.join(sorted(set(known)))}" if known else None
+    if beside is not None:
+        hint = f"there is a file of that name in the working folder: give its path, `./{beside.name}`"
     return UsageError(
         f"unknown-{word}",
-        f"there is no {word} `{name}`{meant(name, known)}",
-        cause=f"looked in {', '.join(f'`{folder}`' for folder in places)}",
-        hint=f"there are: {', '.join(sorted(set(known)))}" if known else None,
+        f"there is no {word} `{name}`{'' if beside else meant(name, known)}",
+        cause=f"looked in {', '.join(f'`{folder}`' for folder in reversed(places.values()))}",
+        hint=hint,
     )
 
 

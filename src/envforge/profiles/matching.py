@@ -67,7 +67,7 @@ def _card(gpu: Gpu, card: Card) -> Iterable[str]:
         yield f"compute capability {card.compute_capability}, the profile wants {' or '.join(capability)}"
     memory = f"{card.memory / _GIB:.2f}"
     if gpu.memory_gib is not None and not _within(memory, gpu.memory_gib):
-        yield f"{memory} GiB of memory, the profile wants {gpu.memory_gib}"
+        yield f"{memory} GiB of memory, the profile wants {gpu.memory_gib} GiB"
 
 
 def _driver(gpu: Gpu, machine: Machine) -> tuple[str, ...]:
@@ -90,5 +90,5 @@ def _within(version: str, specifier: str) -> bool:
 
 def _wanted(gpu: Gpu) -> str:
     parts = [f"compute capability {' or '.join(gpu.compute_capability)}" if gpu.compute_capability else ""]
-    parts += [f"{what} {value}" for what, value in (("driver", gpu.driver), ("GiB", gpu.memory_gib)) if value]
+    parts += [f"driver {gpu.driver}" if gpu.driver else "", f"memory {gpu.memory_gib} GiB" if gpu.memory_gib else ""]
     return ", ".join(part for part in parts if part) or "any compute capability"

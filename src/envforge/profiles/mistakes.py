@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from envforge.model.errors import InvalidFileError, Mistake
-from envforge.profiles.hints import meant, shown
+from envforge.profiles.hints import closest, meant, shown
 from envforge.profiles.tree import Tree
 
 _EXPECTED = {
@@ -35,7 +35,8 @@ def of_form(form: type[BaseModel], tree: Tree) -> list[Mistake]:
         form.model_validate(tree.plain())
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
-        found = [_mistake(form, tree, detail) for detail in details]
+        misspelt = {place for detail in details if (place := _meant_place(form, detail)) is not None}
+        found = [_mistake(form, tree, detail) for detail in details if not _told(detail, misspelt)]
     told = {(mistake.line, mistake.column) for mistake in found}
     return found + [mistake for mistake in _nulls(tree) if (mistake.line, mistake.column) not in told]
 
@@ -57,6 +58,20 @@ def invalid(code: str, what: str, mistakes: Iterable[Mistake], *, hint: str | No
     return InvalidFileError(code, f"{what} has {count}", mistakes=unique, hint=hint)
 
 
+def _meant_place(form: type[BaseModel], detail: ErrorDetails) -> tuple[int | str, ...] | None:
+    """Where the key belongs that an unknown one is a misspelling of; None for any other mistake."""
+    if detail["type"] != "extra_forbidden":
+        return None
+    *holder, key = detail["loc"]
+    close = closest(str(key), _keys(form, holder))
+    return (*holder, close) if close is not None else None
+
+
+def _told(detail: ErrorDetails, misspelt: Collection[tuple[int | str, ...]]) -> bool:
+    """Whether what is missing is there under a wrong name, which is a mistake of its own."""
+    return detail["type"] == "missing" and detail["loc"] in misspelt
+
+
 def _mistake(form: type[BaseModel], tree: Tree, detail: ErrorDetails) -> Mistake:
     kind, location = detail["type"], detail["loc"]
     if kind in {"extra_forbidden", "missing"}:
@@ -76,6 +91,9 @@ def _mistake(form: type[BaseModel], tree: Tree, detail: ErrorDetails) -> Mistake
 
 def _message(detail: ErrorDetails, location: Sequence[int | str], found: Tree | None = None) -> str:
     kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind in {"list_type", "string_type"} and "compute_capability" in location and _is_number(given):
+        written = found.text if found is not None and found.text else str(given)
+        return f'expected a version specifier, found the number `{written}`: write `"=={written}"`'
     if kind in _EXPECTED:
         return f"expected {_EXPECTED[kind]}, found {_found(given, found)}{_quoting(kind, given, location, found)}"
     if kind == "literal_error":

@@ -6,6 +6,7 @@ editor shows. Nothing is ever constructed but strings, numbers, booleans, null, 
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -130,6 +131,8 @@ _KNOWN = {_CORE + name for name in ("str", "null", "bool", "int", "float", "seq"
 def read(path: Path) -> Tree:
     """The tree of a file. Raises YamlError, and UsageError where the file cannot be read at all."""
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "it is no file")  # noqa: TRY301 - a pipe would keep the reader waiting for ever
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:

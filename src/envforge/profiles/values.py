@@ -24,7 +24,7 @@ _DISTRIBUTION = re.compile(r"^([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9]
 _PATTERN = re.compile(r"^[A-Za-z0-9*?\[][A-Za-z0-9*?\[\]!._-]*$")
 _MODULE = re.compile(r"^[^\W\d]\w*(\.[^\W\d]\w*)*$")
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
-_PYTHON = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?")
+_PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,3})?")
 INDEX_SCHEMES = ("http", "https")
 
 
@@ -49,11 +49,25 @@ def requirement(text: str) -> str:
     try:
         parsed = Requirement(text)
     except InvalidRequirement as error:
-        message = f"invalid requirement `{without_credentials(text)}`: {_first_line(error)}"
+        close = _respelt(text)
+        why = f": {_first_line(error)}" if close is None else f"; did you mean `{close}`?"
+        message = f"invalid requirement `{without_credentials(text)}`{why}"
         raise wrong(message) from error
     if parsed.url:
         refuse_credentials(parsed.url)
     return text.strip()
+
+
+def _respelt(text: str) -> str | None:
+    """The requirement with `=>`, `=<` and a single `=` as they were meant; None where that is none either."""
+    if "@" in text:
+        return None
+    close = re.sub(r"(?<![=<>!~])=(?![=<>])", "==", text.replace("=>", ">=").replace("=<", "<="))
+    try:
+        Requirement(close)
+    except InvalidRequirement:
+        return None
+    return close if close != text else None
 
 
 def held_requirement(text: str) -> str:
@@ -69,12 +83,20 @@ def specifier(text: str) -> str:
     try:
         SpecifierSet(text)
     except InvalidSpecifier as error:
-        message = f"invalid version specifier `{text}`"
+        message = f"invalid version specifier `{text}`{_bare_version(text)}"
         raise wrong(message) from error
     if not text.strip():
         message = "an empty version specifier says nothing"
         raise wrong(message)
     return text.strip()
+
+
+def _bare_version(text: str) -> str:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return ""
+    return f"; did you mean `=={text.strip()}`?"
 
 
 def version(text: str) -> str:

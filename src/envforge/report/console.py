@@ -27,7 +27,6 @@ WIDTH_WITHOUT_TERMINAL = 100
 
 _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     Plan: building.plan,
-    Build: building.build,
     Machine: looking.machine,
     ProfilesView: looking.profiles,
     ListView: looking.listing,
@@ -39,13 +38,22 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
 
 
 def render(
-    result: Result[Any], *, width: int = WIDTH_WITHOUT_TERMINAL, color: bool = False, verbose: bool = False
+    result: Result[Any],
+    *,
+    width: int = WIDTH_WITHOUT_TERMINAL,
+    color: bool = False,
+    verbose: bool = False,
+    program: str = "envforge",
 ) -> str:
     """The whole answer of a command: what it found, then its findings, worst first.
 
-    A line is at most ``width`` columns (never less than 40), without trailing blanks.
+    A line is at most ``width`` columns (never less than 40), without trailing blanks. ``program``: what is typed to
+    start envforge.
     """
-    lines = _RENDERERS[type(result.data)](result.data, verbose=verbose)
+    if isinstance(result.data, Build):
+        lines = building.build(result.data, verbose=verbose, program=program)
+    else:
+        lines = _RENDERERS[type(result.data)](result.data, verbose=verbose)
     found = page.findings(result.findings, verbose=verbose)
     if found and lines:
         lines.append(page.blank())

@@ -133,9 +133,9 @@ def show(value: ShowView, *, verbose: bool) -> list[RenderableType]:
         ("from", value.source),
         ("outdated", _outdated(value)),
         ("for", value.card),
-        ("python", f"{value.python}, {value.backend}" if value.python else None),
+        ("python", _python(value)),
         ("built", f"{built.made} by {built.by} on {built.machine}" if built else None),
-        ("with", f"{built.engine}, driver {built.driver or 'none'}, Python {built.python}" if built else None),
+        ("with", f"{built.engine}, driver {built.driver or 'none'}" if built else None),
         ("holds", words.count(value.distributions, "distribution") if value.distributions else None),
         ("steps", ", ".join(value.steps) or None),
         ("smoke", value.smoke),
@@ -150,6 +150,13 @@ def show(value: ShowView, *, verbose: bool) -> list[RenderableType]:
         lines.append(Text("in use by", style="dim"))
     lines += [page.indent(Text(f"{user.pid}  {user.user}  {user.command}")) for user in value.used_by]
     return lines
+
+
+def _python(value: ShowView) -> str | None:
+    if value.python is None:
+        return value.built.python if value.built else None
+    taken = words.python(value.built.python if value.built else None, value.python).removeprefix("Python ")
+    return f"{taken}, {value.backend}" if value.backend else taken
 
 
 def _outdated(value: ShowView) -> str | Text | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +17,8 @@ from .story import Chapter
 
 SEVERITY_STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 _ADDED_SHOWN = 8
+_FOUR_COLUMNS = 60
+_LINES_OF_A_CHECK = 10
 
 
 def blank() -> Text:
@@ -47,14 +49,32 @@ def pairs(rows: Iterable[tuple[str, str | Text | None]]) -> RenderableType:
     return grid
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> RenderableType:
-    """A plain table: bold headings, no frame."""
+class Fitting:
+    """``wide`` where there are ``least`` columns, else ``narrow``."""
+
+    def __init__(self, wide: RenderableType, narrow: RenderableType, least: int) -> None:
+        self._wide = wide
+        self._narrow = narrow
+        self._least = least
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console
+        yield self._wide if options.max_width >= self._least else self._narrow
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> RenderableType:
+    """A plain table: bold headings, no frame. Where its rows do not fit, one value a line below the first of a row."""
     grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", show_edge=False)
     for heading in headings:
-        grid.add_column(heading, overflow="fold", justify="left")
+        grid.add_column(heading, no_wrap=True)
     for row in rows:
         grid.add_row(*row)
-    return grid
+    lines: list[RenderableType] = []
+    for first, *others in rows:
+        values = zip(headings[1:], others, strict=True)
+        lines += [first, indent(pairs((heading, value) for heading, value in values if value))]
+    widest = [max(len(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
+    return Fitting(grid, Group(*lines), sum(widest) + 2 * len(widest))
 
 
 def changes(values: Sequence[Change], *, verbose: bool) -> list[RenderableType]:
@@ -71,15 +91,21 @@ def changes(values: Sequence[Change], *, verbose: bool) -> list[RenderableType]:
     return shown
 
 
-def _rows(rows: Iterable[tuple[Text, Text, Text, Text]]) -> RenderableType:
+def _rows(rows: Sequence[tuple[Text, Text, Text, Text]]) -> RenderableType:
+    """Four columns, or where the terminal is narrow a line for what changed and one for its cause."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold", min_width=12)
     grid.add_column(overflow="fold", min_width=12)
     grid.add_column(ratio=1, overflow="fold", min_width=16)
+    lines: list[RenderableType] = []
     for row in rows:
         grid.add_row(*row)
-    return grid
+        sign, name, version, because = row
+        lines.append(Text.assemble(sign, " ", name, " ", version))
+        if because:
+            lines.append(indent(because))
+    return Fitting(grid, Group(*lines), _FOUR_COLUMNS)
 
 
 def _moved(change: Change, *, verbose: bool) -> tuple[Text, Text, Text, Text]:
@@ -113,14 +139,8 @@ def _because(change: Change, *, verbose: bool) -> Text:
 
 
 def _summary(added: Sequence[Change]) -> RenderableType:
-    """What was asked for first, then the biggest: those are the names that a reader looks for."""
-
-    def weight(change: Change) -> tuple[bool, int, str]:
-        asked = change.because is not None and change.because.distribution is None
-        return (not asked, -(change.after.size or 0) if change.after else 0, change.name)
-
     total = sum(change.after.size or 0 for change in added if change.after)
-    names = [f"{one.name} {one.after.version}" if one.after else one.name for one in sorted(added, key=weight)]
+    names = [f"{one.name} {one.after.version}" if one.after else one.name for one in words.by_weight(added)]
     text = Text.assemble(
         (f"{len(added):,} added", "green"),
         (f" ({words.size(total)})" if total else "", "dim"),
@@ -133,17 +153,15 @@ def _summary(added: Sequence[Change]) -> RenderableType:
 _SIGN = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "·"}
 
 
-def opened(chapter: Chapter) -> list[RenderableType]:
-    """The moment where a guard opens: what, why, and who heals it."""
+def opened(chapter: Chapter, *, brief: bool = False) -> list[RenderableType]:
+    """The moment where a guard opens: what, why, and who heals it; ``brief``: what stays open is told elsewhere."""
     finding = chapter.finding
     style = SEVERITY_STYLE[finding.severity]
-    lines: list[RenderableType] = [
-        bullet(
-            _SIGN[finding.severity],
-            style,
-            Text.assemble((f"opens {finding.id}", style), f" {finding.subject}: {finding.message}"),
-        )
-    ]
+    head = Text.assemble((f"opens {finding.id}", style), f" {finding.subject}")
+    if brief and chapter.healed is None:
+        return [bullet(_SIGN[finding.severity], style, head.append(", and nothing heals it: see below"))]
+    head.append(f": {finding.message}")
+    lines: list[RenderableType] = [bullet(_SIGN[finding.severity], style, head)]
     cause = words.unsaid(chapter.cause, finding.message)
     if cause:
         lines.append(indent(Text.assemble(("because ", "dim"), cause)))
@@ -172,7 +190,7 @@ def healed(chapter: Chapter) -> RenderableType:
 
 
 def findings(values: Iterable[Finding], *, verbose: bool) -> list[RenderableType]:
-    """Worst first, each with what to do; those of severity info only where ``verbose``, else counted."""
+    """Worst first, each with what to do; those of severity info only where ``verbose``, else summed up in a line."""
     ordered = words.worst_first(values)
     shown = [finding for finding in ordered if verbose or finding.severity is not Severity.INFO]
     lines: list[RenderableType] = []
@@ -182,10 +200,21 @@ def findings(values: Iterable[Finding], *, verbose: bool) -> list[RenderableType
         head = Text.assemble(
             (f"{finding.severity.value} {finding.id}", style), f" {finding.subject}: {finding.message}", (where, "dim")
         )
-        lines.append(head)
+        lines += [head, *_said(finding, verbose=verbose)]
         if finding.remedy:
             lines.append(indent(Text.assemble(("do: ", "dim"), finding.remedy)))
-    hidden = len(ordered) - len(shown)
-    if hidden:
-        lines.append(Text(f"{words.count(hidden, 'remark')} of severity info (--verbose shows them)", style="dim"))
+    rest = words.remarks([finding for finding in ordered if finding not in shown])
+    if rest:
+        lines.append(Text(f"{rest}; --verbose shows more", style="dim"))
+    return lines
+
+
+def _said(finding: Finding, *, verbose: bool) -> list[RenderableType]:
+    """The last lines of what a check said, and where all of it is."""
+    tail = str(finding.evidence.get("tail") or "").splitlines()
+    lines: list[RenderableType] = [
+        indent(Text(line.rstrip(), style="dim")) for line in (tail if verbose else tail[-_LINES_OF_A_CHECK:])
+    ]
+    if finding.evidence.get("log"):
+        lines.append(indent(Text.assemble(("all that it said: ", "dim"), str(finding.evidence["log"]))))
     return lines

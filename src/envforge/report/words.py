@@ -46,6 +46,13 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def python(version: str | None, wanted: str) -> str:
+    """``Python 3.11.7 (>=3.11)``: the one that is taken, and what the profile asks for."""
+    if version is None or version == wanted:
+        return f"Python {wanted}"
+    return f"Python {version} ({wanted})"
+
+
 def cut(words: Sequence[str], most: int) -> str:
     """The first ``most`` words, and how many more there are."""
     shown = ", ".join(words[:most])

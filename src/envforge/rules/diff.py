@@ -24,11 +24,16 @@ def differs(before: Distribution, after: Distribution) -> bool:
 
 
 def same_build(before: Distribution, after: Distribution) -> bool:
-    """Whether both are one build: by the hash of the wheel, else by what was installed, else by what is said of it."""
+    """Whether both are one build: by what was installed and the hash of the wheel, else by what is said of it.
+
+    The hash alone does not tell: something may have been put in place of what came from the wheel.
+    """
+    if before.contents and after.contents and before.contents != after.contents:
+        return False
     if before.sha256 and after.sha256:
         return before.sha256 == after.sha256
     if before.contents and after.contents:
-        return before.contents == after.contents
+        return True
     same_index = not before.index or not after.index or before.index == after.index
     return before.version == after.version and before.build == after.build and same_index
 

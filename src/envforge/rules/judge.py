@@ -42,11 +42,12 @@ def judge(context: Context) -> tuple[Finding, ...]:
     found: dict[tuple[str, str], Finding] = {}
     for rule in RULES:
         for finding in rule(context):
-            found.setdefault(finding.key, replace(_lowered(finding, context.profile.ignore), step=step))
+            found.setdefault(finding.key, replace(lowered(finding, context.profile.ignore), step=step))
     return tuple(sorted(found.values(), key=lambda each: (_RANK[each.severity], each.id, each.subject, each.message)))
 
 
-def _lowered(finding: Finding, ignore: Iterable[Ignore]) -> Finding:
+def lowered(finding: Finding, ignore: Iterable[Ignore]) -> Finding:
+    """The finding, as info where the profile ignores it."""
     for each in ignore:
         if each.id == finding.id and (each.subject is None or fnmatchcase(finding.subject, each.subject)):
             evidence = {**finding.evidence, "ignored": each.because or "the profile ignores it"}

@@ -61,7 +61,7 @@ class Journal:
             match json.loads(line):
                 case {"kind": str(kind), "at": str(at), "data": dict(data)}:
                     return Event(kind=kind, at=at, data=data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._corrupt(number, str(error)) from error
         raise self._corrupt(number, "it is no event")
 

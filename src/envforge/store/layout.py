@@ -70,7 +70,17 @@ class Home:
         return self.record(name, generation) / "journal.jsonl"
 
     def ensure(self) -> None:
-        """Create the folders; raises EnvforgeError ``home-not-writable`` naming the first that cannot be written."""
+        """Create the folders; raises EnvforgeError ``home-not-writable`` naming the first that cannot be written.
+
+        UsageError ``bad-home`` for a path that PATH or a script's first line cannot hold.
+        """
+        if re.search(r"[:\n\0]", str(self.root)):
+            raise UsageError(
+                "bad-home",
+                f"the home `{self.root}` has a `:` or a line break in its path",
+                cause="PATH could not name the environments in it",
+                hint="choose another folder with `--home` or ENVFORGE_HOME",
+            )
         for folder in (self.root, self.envs, self.generations_root, self.records_root, self.locks_root, self.cache):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -161,6 +171,28 @@ class Home:
             sync_folder(self.envs)
         except OSError as error:
             raise not_writable(link, error) from error
+
+    def refuse_foreign(self, name: str) -> None:
+        """Raise EnvforgeError ``not-a-link`` or ``planted-link`` where something of someone else lies in the way."""
+        link, prefixes = self.link(name), self.generations_root / name
+        if (link.exists() or link.is_symlink()) and not (link.is_symlink() and self._ours(link, name)):
+            raise EnvforgeError(
+                "not-a-link",
+                f"`{link}` is not the link of an environment that envforge made",
+                hint="move it away, then try again",
+            )
+        if prefixes.is_symlink():
+            raise EnvforgeError(
+                "planted-link",
+                f"`{prefixes}` is a symlink that leads to `{os.path.realpath(prefixes)}`",
+                cause="generations are only built in real folders under the home",
+                hint="remove the symlink, or move the whole home with `--home` or `ENVFORGE_HOME`",
+            )
+
+    def _ours(self, link: Path, name: str) -> bool:
+        """Whether the link leads to a generation of its own, be that there or gone."""
+        target = Path(os.path.normpath(self.envs / link.readlink()))
+        return target.parent in {self.generations_root / name, Path(os.path.realpath(self.generations_root)) / name}
 
     def unlink(self, name: str) -> None:
         """Take the environment's link away, if there is one; raises EnvforgeError ``home-not-writable``."""

@@ -17,6 +17,7 @@ _PASSED = (
 )  # fmt: skip
 
 PROXY_NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_SHORT = 3  # a password of so few letters would blank out half of every text
 
 
 def variables() -> Mapping[str, str]:
@@ -42,6 +43,37 @@ def hermetic(extra: Mapping[str, str] | None = None, allow: Collection[str] = ()
     clean.update({name: value for name, value in os.environ.items() if prefixes and name.startswith(prefixes)})
     clean.update(extra or {})
     return clean
+
+
+# What a step's variables may not do to an engine: load code into it, or lead it past the router.
+_NOT_FOR_ENGINES = ("LD_", "UV_", "PIP_", "PYTHON", "SSL_", "GIT_")
+
+
+def for_engine(given: Mapping[str, str], *, builds: bool) -> dict[str, str]:
+    """A step's variables as far as an engine gets them; a build also gets ``LD_LIBRARY_PATH`` and its like."""
+    kept = _NOT_FOR_ENGINES[1:] if builds else _NOT_FOR_ENGINES
+    return {
+        name: value
+        for name, value in given.items()
+        if not name.upper().startswith(kept) and not name.upper().endswith("_PROXY")
+    }
+
+
+def scrubbed(text: str) -> str:
+    """``text`` without the passwords that the process environment holds: of proxies and of indexes."""
+    for secret in _secrets():
+        text = text.replace(secret, "***")
+    return text
+
+
+def _secrets() -> tuple[str, ...]:
+    found = []
+    for name, value in os.environ.items():
+        if name.lower().endswith("_proxy") and "@" in value:
+            found.append(value.rpartition("@")[0].rpartition("://")[2].partition(":")[2])
+        elif name.startswith("ENVFORGE_INDEX_") and name.endswith("_PASSWORD"):
+            found.append(value)
+    return tuple(secret for secret in found if len(secret) > _SHORT)
 
 
 def user() -> str:

@@ -7,7 +7,8 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -93,9 +94,12 @@ def _usable(url: str | None) -> str | None:
 
 
 def without_credentials(url: str) -> str:
-    """The URL as it may be shown or recorded."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
+    """The URL as it may be shown or recorded: no user, no password, no query (where tokens stand), no fragment."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "***"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 class Unreachable(Exception):  # noqa: N818 - a condition of the network, turned into an error where its meaning is known
@@ -126,7 +130,12 @@ class Client:
         context = self._context
 
         def transport(proxy: str | None) -> httpx.HTTPTransport:
-            return httpx.HTTPTransport(verify=context, proxy=proxy)
+            try:
+                return httpx.HTTPTransport(verify=context, proxy=proxy)
+            except (ValueError, httpx.InvalidURL, ImportError) as error:
+                shown = without_credentials(proxy or "")
+                message = f"the proxy `{shown}` cannot be used: {error}"
+                raise Unreachable(message) from error
 
         mounts: dict[str, httpx.BaseTransport | None] = {}
         if "*" not in self._settings.exempt:
@@ -135,7 +144,9 @@ class Client:
                     mounts[scheme] = transport(proxy)
             if mounts:
                 for entry in (*self._settings.exempt, "127.0.0.1", "localhost"):
-                    mounts[f"all://{_pattern(entry)}"] = transport(None)
+                    pattern = _pattern(entry)
+                    if pattern is not None:
+                        mounts[f"all://{pattern}"] = transport(None)
         return httpx.Client(
             transport=transport(None),
             mounts=mounts,
@@ -165,18 +176,21 @@ class Client:
         self, url: str, *, headers: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None
     ) -> httpx.Response:
         """A response whose body is still to be read with ``iter_raw`` and then closed. Raises `Unreachable`."""
+        made = None if self._streams is not None else self._make()
         with self._lock:
+            self._streams = self._streams or made
             client = self._streams
-        if client is None:
-            client = self._streams = self._make()
+        assert client is not None  # noqa: S101 - made above where there was none
         return _send(client, "GET", url, headers, auth, stream=True)
 
     def close(self) -> None:
-        """Close every connection that is not lent."""
-        while not self._idle.empty():
+        """Close every connection that is not lent; one that is asked for later is made anew."""
+        for _ in range(self._idle.qsize()):
             client = self._idle.get()
             if client is not None:
                 client.close()
+        for _ in range(_CONNECTIONS - self._idle.qsize()):
+            self._idle.put(None)
         if self._streams is not None:
             self._streams.close()
 
@@ -210,9 +224,27 @@ def _send(
     raise Unreachable(reason)
 
 
+def body(response: httpx.Response) -> Iterator[bytes]:
+    """The bytes of a streamed response as they were sent; it is closed in the end. Raises `Unreachable`."""
+    import httpx  # noqa: PLC0415 - whoever has a response has loaded it
+
+    try:
+        yield from response.iter_raw(1 << 18)
+    except httpx.HTTPError as error:
+        raise Unreachable(f"the answer broke off ({error})") from error
+    finally:
+        response.close()
+
+
 def _context() -> ssl.SSLContext:
     context = ssl.create_default_context()
-    context.load_verify_locations(cadata=certificates())
+    roots = certificates()
+    try:
+        context.load_verify_locations(cadata=roots)
+    except ssl.SSLError:
+        for root in _CERTIFICATE.findall(roots):
+            with suppress(ssl.SSLError):  # one that cannot be read must not cost all others
+                context.load_verify_locations(cadata=root)
     return context
 
 
@@ -237,9 +269,11 @@ def certificates() -> str:
     return "".join(f"{certificate}\n" for certificate in found)
 
 
-def _pattern(entry: str) -> str:
-    """An entry of NO_PROXY as httpx writes it: a domain stands for its subdomains too."""
+def _pattern(entry: str) -> str | None:
+    """An entry of NO_PROXY as httpx writes it: a domain stands for its subdomains too; None for what it cannot say."""
     host = entry.removeprefix("*").lstrip(".")
+    if not re.fullmatch(r"[A-Za-z0-9._-]+(:\d+)?", host):
+        return None
     return host if host.replace(".", "").isdigit() or host == "localhost" else f"*{host}"
 
 
@@ -322,10 +356,11 @@ def _handler(answer: Callable[[Request], Response]) -> type[StreamRequestHandler
             length = len(body) if isinstance(body, bytes) else response.length
             stays = length is not None and request.headers.get("connection", "").lower() != "close"
             lines = [f"HTTP/1.1 {response.status} {_REASONS.get(response.status, 'Other')}"]
-            lines += [f"{name}: {value}" for name, value in response.headers.items()]
+            # An address out of a page may hold a line break: it stays one header.
+            lines += [f"{name}: {''.join(value.splitlines())}" for name, value in response.headers.items()]
             lines += [f"Content-Length: {length}"] if length is not None else []
             lines += [] if stays else ["Connection: close"]
-            self.wfile.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
+            self.wfile.write("\r\n".join([*lines, "", ""]).encode("latin-1", "replace"))
             if request.method != "HEAD" and response.status != 304:
                 sent = 0
                 for chunk in (body,) if isinstance(body, bytes) else body:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal as signals
 import threading
@@ -13,9 +14,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import clock
+from .environ import scrubbed
 
 _GRACE = 3.0
 _PR_SET_PDEATHSIG = 1  # prctl(2)
+_LINE = 400
+_RUNNING: dict[int, Any] = {}
+_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +48,9 @@ class Completed:
         return f"killed by {self.signal}" if self.signal else f"exit status {self.status}"
 
     def tail(self, lines: int = 12) -> str:
-        """The last lines of what it said, stderr first choice."""
+        """The last lines of what it said, stderr first choice; of a long line its end."""
         text = self.stderr.strip() or self.stdout.strip()
-        return "\n".join(text.splitlines()[-lines:])
+        return "\n".join(line[-_LINE:] for line in text[-lines * _LINE * 4 :].splitlines()[-lines:])
 
 
 def run(
@@ -62,7 +67,7 @@ def run(
     ``log`` gets both streams appended as they come; ``on_start`` the child's process id. When this process is
     interrupted or the time is over, the child's whole group is ended: SIGTERM, after a grace SIGKILL.
 
-    Raises FileNotFoundError or PermissionError when ``argv[0]`` cannot be started.
+    Raises OSError when it cannot be started.
     """
     import sh  # noqa: PLC0415 - 40 ms that commands without a child need not pay
 
@@ -83,8 +88,9 @@ def run(
         def consume(chunk: str) -> None:
             lines.append(chunk)
             if sink is not None:
-                sink.write(chunk)
-                sink.flush()
+                with suppress(OSError):  # a log on a full disk: what the child does matters more
+                    sink.write(scrubbed(chunk))
+                    sink.flush()
 
         return consume
 
@@ -112,34 +118,68 @@ def run(
         )
         if on_start is not None:
             on_start(child.pid)
-        # sh's own time limit polls; a timer costs nothing until it fires.
-        alarm = threading.Timer(timeout or 0, _expire, args=(child, expired))
-        alarm.daemon = True
-        try:
-            if timeout is not None:
-                alarm.start()
-            child.wait()
-        except sh.ErrorReturnCode:
-            pass
-        except BaseException:
-            _end(child)
-            raise
-        finally:
-            alarm.cancel()
+        _await(child, timeout, expired)
         code = child.exit_code
+    except (sh.ForkException, ValueError, UnicodeError) as error:
+        # A bad interpreter line, a folder that is gone, too many or unspeakable arguments.
+        reason = str(error).strip().splitlines()
+        raise OSError(
+            errno.EINVAL, f"it cannot be started ({reason[-1] if reason else type(error).__name__})"
+        ) from error
     finally:
         nothing.close()
         if sink is not None:
             sink.close()
-    name = signals.Signals(-code).name if code < 0 else None
     return Completed(
         argv=(program, *arguments),
         status=None if code < 0 else code,
-        signal=name,
-        stdout="".join(out),
-        stderr="".join(err),
+        signal=_signal(-code) if code < 0 else None,
+        stdout=scrubbed("".join(out)),
+        stderr=scrubbed("".join(err)),
         timed_out=expired.is_set(),
     )
+
+
+def _await(child: Any, timeout: float | None, expired: threading.Event) -> None:
+    """Wait for the child's end, or bring it about when the time is over or this process is interrupted."""
+    import sh  # noqa: PLC0415 - loaded already by whoever has a child
+
+    with _LOCK:
+        _RUNNING[child.pid] = child
+    # sh's own time limit polls; a timer costs nothing until it fires.
+    alarm = threading.Timer(min(timeout or 0, threading.TIMEOUT_MAX), _expire, args=(child, expired))
+    alarm.daemon = True
+    try:
+        if timeout is not None:
+            alarm.start()
+        child.wait()
+    except sh.ErrorReturnCode:
+        pass
+    except BaseException:
+        _end(child)
+        raise
+    finally:
+        alarm.cancel()
+        with _LOCK:
+            _RUNNING.pop(child.pid, None)
+        # What it left in the background would work on, unseen, in what is judged next.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signals.SIGKILL)
+
+
+def end_all() -> None:
+    """End every child that another thread waits for, with its group."""
+    with _LOCK:
+        children = tuple(_RUNNING.values())
+    for child in children:
+        _kill(child)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _die_with_parent() -> Callable[[], None] | None:
