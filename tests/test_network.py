@@ -34,7 +34,7 @@ def test_quickstart_shows_a_guard_that_opens_and_heals(tmp_path: Path) -> None:
 
 
 def test_an_index_is_substituted_and_its_loss_is_told(tmp_path: Path) -> None:
-    """xinv100 in small: the index for one package is out of reach, the default one stands in, a hold opens and heals."""
+    """xinv100 in small: one index is out of reach, the default one stands in, a hold opens and heals."""
     cli = Cli(root=tmp_path, variables={"ENVFORGE_SUBSTITUTES": '{"packaging-cu126": "pypi"}'})
     profile = {
         "schema": 1,

@@ -74,7 +74,6 @@ def test_the_file_of_a_version(version: str, files: list[str], expected: str | N
     assert chosen(version, *files) == expected
 
 
-@pytest.mark.xfail(strict=True, reason="an underscore in a local version is taken for a plus")
 def test_a_local_version_with_an_underscore() -> None:
     assert chosen("2.0+a.b", "six-2.0+a_b-py3-none-any.whl") == "six-2.0+a_b-py3-none-any.whl"
 

@@ -132,13 +132,11 @@ def test_credentials_of_an_index(monkeypatch: pytest.MonkeyPatch, url: str, expe
 
 
 @pytest.mark.parametrize("url", ["https://A.Example/x.whl", "https://a.example:443/x.whl"])
-@pytest.mark.xfail(strict=True, reason="hosts are compared as text: case and the default port tell them apart")
 def test_one_host_in_two_spellings(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("ENVFORGE_INDEX_MY_INDEX_1_PASSWORD", "secret")
     assert credentials(ORIGIN, url) == ("", "secret")
 
 
-@pytest.mark.xfail(strict=True, reason="an https index's password is sent over plain http, too")
 def test_a_password_is_not_sent_over_a_plain_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENVFORGE_INDEX_MY_INDEX_1_PASSWORD", "secret")
     assert credentials(ORIGIN, "http://a.example/x.whl") is None
@@ -161,7 +159,6 @@ def test_a_netrc_that_makes_no_sense(empty: Path) -> None:
     assert credentials(ORIGIN, "https://a.example/x.whl") is None
 
 
-@pytest.mark.xfail(strict=True, reason="UnicodeDecodeError for a netrc in another encoding")
 def test_a_netrc_in_another_encoding(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("locale.getpreferredencoding", lambda *_: "utf-8")
     netrc(empty, b"machine a.example login me password s\xe9cret\n")

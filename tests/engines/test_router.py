@@ -156,7 +156,6 @@ def test_other_bytes_on_a_mirror_are_refused(tmp_path: Path) -> None:
     assert not list((tmp_path / "cache/index/files").iterdir()), "nothing half is left"
 
 
-@pytest.mark.xfail(strict=True, reason="httpx.RemoteProtocolError instead of an error of envforge's own, .part left")
 def test_a_file_that_ends_early(tmp_path: Path) -> None:
     short = Index(artefacts=[ONE], hashes=False, faults=[Fault(file="*.whl", truncate=True)])
     with serve({"pypi": short}) as server, rig(tmp_path, indexes(server)) as made:
@@ -184,9 +183,6 @@ def test_offline_from_the_cache(tmp_path: Path) -> None:
     assert caught.value.code == "not-cached"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="that an index lacks a name is not remembered: offline, a second index is no use"
-)
 def test_offline_with_an_index_that_lacks_the_name(tmp_path: Path) -> None:
     with serve({"first": Index(), "pypi": Index(artefacts=[ONE])}) as server:
         given = indexes(server)
@@ -277,10 +273,7 @@ BROKEN = {
 }
 
 
-LOST = pytest.mark.xfail(strict=True, reason="an exception in the router's thread: uv retries, no index is named")
-
-
-@pytest.mark.parametrize("kind", [pytest.param("address", marks=LOST), "name", "deep"])
+@pytest.mark.parametrize("kind", ["address", "name", "deep"])
 def test_a_broken_page_is_the_index_s_fault(tmp_path: Path, kind: str) -> None:
     body, content = BROKEN[kind]
     server = LoopbackServer(lambda _: Response(body=body, headers={"Content-Type": content}))
@@ -300,7 +293,6 @@ def test_a_broken_page_is_the_index_s_fault(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     "address", ["https://x.invalid/a\r\nX-Evil: 1", "https://x.invalid/\u6f22"], ids=["break", "sign"]
 )
-@pytest.mark.xfail(strict=True, reason="an address goes into Location as it is: its line break begins a header")
 def test_an_address_is_no_header(tmp_path: Path, address: str) -> None:
     row = {"filename": ONE.filename, "url": address, "hashes": {}}
     server = LoopbackServer(lambda _: Response(body=files(row), headers=JSON))
@@ -318,7 +310,6 @@ def test_an_address_is_no_header(tmp_path: Path, address: str) -> None:
         assert answer.status_code in {302, 404, 424}
 
 
-@pytest.mark.xfail(strict=True, reason="IndexError for an address without a host")
 def test_a_file_without_a_host_is_an_error_of_its_index(tmp_path: Path) -> None:
     row = {"filename": ONE.filename, "url": "data:x", "hashes": {}}
     server = LoopbackServer(lambda _: Response(body=files(row), headers=JSON))
@@ -414,7 +405,6 @@ def test_an_sdist_that_cannot_be_built_yet_looks_like_a_wheel(tmp_path: Path) ->
         assert (found.wheel, found.sdist and found.sdist.file) == (True, "ext-1.0.tar.gz")
 
 
-@pytest.mark.xfail(strict=True, reason="the disguised page stays in memory for engine runs that may build")
 def test_a_disguise_ends_with_its_run(tmp_path: Path) -> None:
     sdist = Sdist(wheel=Wheel(name="ext", version="1.0"))
     with serve({"pypi": Index(artefacts=[sdist])}) as server, rig(tmp_path, indexes(server)) as made:

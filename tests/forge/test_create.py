@@ -110,7 +110,6 @@ class Slow(Sdist):
         return gzip.compress(plain.getvalue(), mtime=0)
 
 
-@pytest.mark.xfail(strict=True, reason="an interrupt waits for every build of the plan's pool to end by itself")
 def test_an_interrupt_ends_the_builds_of_a_plan(tmp_path: Path) -> None:
     log = tmp_path / "log"
     mark, hold = Path(f"{log}.mark"), Path(f"{log}.hold")

@@ -95,7 +95,6 @@ def test_a_folder_of_a_git_repository(tmp_path: Path) -> None:
             made.plan([step(f"tool @ git+{one.as_uri()}#subdirectory=absent")])
 
 
-@pytest.mark.xfail(strict=True, reason="a revision that begins with - reaches git as an option: a profile runs code")
 def test_a_revision_is_no_option_of_git(tmp_path: Path) -> None:
     one = sources(tmp_path / "one", Sdist(wheel=TOOL))
     committed(one)
@@ -105,7 +104,6 @@ def test_a_revision_is_no_option_of_git(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-@pytest.mark.xfail(strict=True, reason="subdirectory may lead out of the clone")
 def test_a_folder_stays_in_its_repository(tmp_path: Path) -> None:
     one = tmp_path / "one"
     sources(one, Sdist(wheel=SIX))
@@ -171,9 +169,6 @@ def test_what_is_no_wheel(tmp_path: Path) -> None:
             made.plan([step("tool @ ./tool-1.0.0.tar.gz")])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="zipfile.BadZipFile in the router: uv asks four times, and the error says nothing"
-)
 def test_a_damaged_wheel_by_path(tmp_path: Path) -> None:
     with serve({"pypi": Index()}) as server:
         made = House(tmp_path, server)
@@ -182,7 +177,6 @@ def test_a_damaged_wheel_by_path(tmp_path: Path) -> None:
             made.plan([step(f"tool @ ./{TOOL.filename}")])
 
 
-@pytest.mark.xfail(strict=True, reason="the name before the @ is not compared with what the file is")
 def test_a_file_of_another_name_is_refused(tmp_path: Path) -> None:
     with serve({"pypi": Index(artefacts=[SIX])}) as server:
         made = House(tmp_path, server)
@@ -210,7 +204,6 @@ def test_an_address_with_and_without_a_hash(tmp_path: Path) -> None:
         assert caught.value.code == "url-unreachable"
 
 
-@pytest.mark.xfail(strict=True, reason="only a fragment that begins with sha256= in lower case is looked at")
 @pytest.mark.parametrize("fragment", ["egg=tool&sha256=HASH", "sha256=HASH&subdirectory=x"])
 def test_a_hash_among_other_things_is_checked(tmp_path: Path, fragment: str) -> None:
     with serve({"pypi": Index(artefacts=[SIX]), "files": Index(artefacts=[TOOL])}) as server:
@@ -222,7 +215,6 @@ def test_a_hash_among_other_things_is_checked(tmp_path: Path, fragment: str) -> 
             made.plan([step(f"tool @ {server.base}/files/files/{TOOL.filename}#{wrong}")])
 
 
-@pytest.mark.xfail(strict=True, reason="a percent-encoded address names the file that is written, anywhere on the disk")
 def test_an_address_does_not_say_where_its_file_is_written(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
@@ -233,7 +225,6 @@ def test_an_address_does_not_say_where_its_file_is_written(tmp_path: Path) -> No
     assert victim.read_text() == "precious"
 
 
-@pytest.mark.xfail(strict=True, reason="httpx.RemoteProtocolError where the body ends early")
 def test_an_address_whose_file_ends_early(tmp_path: Path) -> None:
     files = Index(artefacts=[TOOL], faults=[Fault(file="*.whl", truncate=True)])
     with serve({"pypi": Index(artefacts=[SIX]), "files": files}) as server:
@@ -245,7 +236,6 @@ def test_an_address_whose_file_ends_early(tmp_path: Path) -> None:
 # -- what a plan may run -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="--no-build is not asked before a direct requirement is built")
 def test_nothing_is_built_where_that_is_forbidden(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with serve({"pypi": Index(artefacts=[SIX])}) as server:
@@ -256,7 +246,6 @@ def test_nothing_is_built_where_that_is_forbidden(tmp_path: Path) -> None:
     assert not lines(log)
 
 
-@pytest.mark.xfail(strict=True, reason="what a direct requirement builds is not among the plan's builds")
 def test_what_was_built_for_a_plan_is_named(tmp_path: Path) -> None:
     with serve({"pypi": Index(artefacts=[SIX])}) as server:
         made = House(tmp_path, server)

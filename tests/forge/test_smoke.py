@@ -70,7 +70,6 @@ def test_a_program_that_is_absent(prefix: Path) -> None:
     assert (result.ok, "no-such-program" in result.ending) == (False, True)
 
 
-@pytest.mark.xfail(strict=True, reason="sh.ForkException out of a program that the kernel does not run")
 def test_a_program_that_is_broken(prefix: Path) -> None:
     broken = prefix / "bin/broken"
     broken.write_text("#!/nonexistent/python\n")
@@ -79,9 +78,6 @@ def test_a_program_that_is_broken(prefix: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [SmokeKind.IMPORT, SmokeKind.PYTHON])
-@pytest.mark.xfail(
-    strict=True, reason="`python -c` looks for modules in the working folder first: a checkout is proven"
-)
 def test_the_working_folder_is_not_what_is_proven(
     prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: SmokeKind
 ) -> None:

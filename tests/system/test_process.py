@@ -64,7 +64,6 @@ def test_a_signal_is_named(name: str) -> None:
     assert completed.ending() == f"killed by {name}"
 
 
-@pytest.mark.xfail(strict=True, reason="KeyError for a signal that has no name")
 def test_a_signal_that_has_no_name() -> None:
     completed = process.run(["/bin/sh", "-c", "kill -35 $$"], env=ENV)
     assert completed.status is None
@@ -127,7 +126,6 @@ def test_a_log_that_cannot_be_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.xfail(strict=True, reason="a log on a full disk kills sh's thread, which prints a traceback")
 def test_a_log_on_a_full_disk_is_an_error_without_a_traceback() -> None:
     code = (
         "import sys; from pathlib import Path; from envforge.system import process\n"
@@ -174,11 +172,7 @@ def test_a_relative_path_is_refused() -> None:
         process.run(["true"], env=ENV)
 
 
-FORK = "sh.ForkException, with a traceback in it, leaks out: callers only expect OSError"
-
-
 @pytest.mark.parametrize("text", ["\0\1garbage", "#!/nonexistent/interpreter\n"], ids=["garbage", "interpreter"])
-@pytest.mark.xfail(strict=True, reason=FORK)
 def test_a_file_that_the_kernel_does_not_run(tmp_path: Path, text: str) -> None:
     file = tmp_path / "file"
     file.write_text(text)
@@ -187,13 +181,11 @@ def test_a_file_that_the_kernel_does_not_run(tmp_path: Path, text: str) -> None:
         process.run([str(file)], env=ENV)
 
 
-@pytest.mark.xfail(strict=True, reason=FORK)
 def test_a_folder_to_start_in_that_is_absent(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r".+"):
         process.run(["/bin/true"], env=ENV, cwd=tmp_path / "absent")
 
 
-@pytest.mark.xfail(strict=True, reason=FORK)
 def test_arguments_that_are_too_long() -> None:
     with pytest.raises(OSError, match=r".+"):
         process.run(["/bin/true", "x" * 3_000_000], env=ENV)

@@ -6,9 +6,11 @@ import hashlib
 import json
 import re
 import shutil
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
+from zipfile import BadZipFile
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion
@@ -51,7 +53,9 @@ class BuiltStore:
         sha256 = _digest(wheel)
         try:
             name, version, _, _ = parse_wheel_filename(wheel.name)
-        except (InvalidWheelFilename, InvalidVersion) as error:
+            with wheel.open("rb") as file:
+                metadata_in(file)
+        except (InvalidWheelFilename, InvalidVersion, BadZipFile, KeyError, zlib.error, EOFError) as error:
             raise EnvforgeError("bad-wheel", f"`{wheel.name}` is no wheel", cause=str(error)) from error
         own = BuiltWheel(
             name=canonicalize_name(name),
@@ -88,7 +92,12 @@ class BuiltStore:
             own = BuiltWheel(**{**about, "origin": Origin(**about["origin"])})
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
-        whole = own.sha256 == sha256 and Path(own.file).name == own.file and self.path(sha256, own.file).exists()
+        whole = (
+            own.sha256 == sha256
+            and isinstance(own.file, str)
+            and Path(own.file).name == own.file
+            and self.path(sha256, own.file).exists()
+        )
         return own if whole else None
 
     def path(self, sha256: str, file: str | None = None) -> Path:

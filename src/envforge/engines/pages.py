@@ -129,7 +129,11 @@ class _Anchors(HTMLParser):
 
 def _html(body: bytes, url: str) -> tuple[Row, ...]:
     anchors = _Anchors(url)
-    anchors.feed(body.decode("utf-8", "replace"))
+    try:
+        anchors.feed(body.decode("utf-8", "replace"))
+    except ValueError as error:
+        message = f"a link of the page is none ({error})"
+        raise BadPageError(message) from error
     return tuple(row for row in anchors.rows if row.file.endswith((".whl", ".tar.gz", ".zip")))
 
 

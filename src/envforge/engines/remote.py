@@ -48,7 +48,7 @@ def from_wheel(client: Client, url: str, auth: tuple[str, str] | None) -> bytes:
         response = client.stream(url, headers={**_PLAIN, "Range": f"bytes=-{_TAIL}"}, auth=auth)
         try:
             if response.status_code == 206:
-                tail = response.read()
+                tail = b"".join(body(response))
                 total = int(response.headers["content-range"].rpartition("/")[2])
                 return metadata_in(_Ranges(client, url, auth, total, tail))
             if response.status_code in {200, 416, 501}:

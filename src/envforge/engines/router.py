@@ -223,6 +223,7 @@ class Router:
                     digest.update(chunk)
                     file.write(chunk)
         except Unreachable as error:
+            partial.unlink()
             raise EnvforgeError(
                 "file-broken",
                 f"`{artefact.file}` cannot be fetched whole from the index `{artefact.index}`",

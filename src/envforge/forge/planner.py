@@ -181,9 +181,10 @@ class Planner:
         installed = [move for move in moves if move.action == "installed"]
         found = [self._bench.router.find(move.name, move.version, step.indexes) for move in installed]
         sdists = [artefact for artefact in found if not artefact.wheel]
-        if sdists:
-            builds += self._build(step, sdists)
-        builds += [artefact.sdist.file for artefact in found if artefact.sdist is not None]
+        hidden = [artefact.sdist for artefact in found if artefact.sdist is not None]
+        if sdists or hidden:
+            builds += self._build(step, sdists, hidden)
+        builds += [sdist.file for sdist in hidden]
         for artefact in found:
             self._enter(step, artefact)
 
@@ -203,13 +204,13 @@ class Planner:
         self.state[name] = distribution(artefact, metadata)
         self._phantom.add(name, version, metadata)
 
-    def _build(self, step: Step, sdists: list[Artefact]) -> list[str]:
+    def _build(self, step: Step, sdists: list[Artefact], hidden: list[Artefact]) -> list[str]:
         """Build what states its metadata only by being built, once and for good; returns the files whose code ran.
 
-        What states it without (PEP 643) is built when it is installed.
+        What states it without (PEP 643) is built when it is installed, those of ``hidden`` inside the environment.
         """
         if self._no_build:
-            files = ", ".join(f"`{artefact.file}`" for artefact in sdists)
+            files = ", ".join(f"`{artefact.file}`" for artefact in (*sdists, *hidden))
             raise EnvforgeError(
                 "build-refused",
                 f"the step `{step.name}` needs {files}, which must be built, and --no-build forbids it",

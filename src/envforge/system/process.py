@@ -17,6 +17,7 @@ from . import clock
 from .environ import scrubbed
 
 _GRACE = 3.0
+_INTERRUPTS = frozenset({signals.SIGINT, signals.SIGTERM})
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _LINE = 400
 _RUNNING: dict[int, Any] = {}
@@ -97,29 +98,31 @@ def run(
     expired = threading.Event()
     nothing = Path(os.devnull).open("rb")  # noqa: SIM115 - closed below, after the child has ended
     try:
-        child = command(
-            *arguments,
-            _in=nothing,
-            _env=dict(env),
-            _cwd=str(cwd) if cwd is not None else None,
-            _out=take(out),
-            _err=take(err),
-            _bg=True,
-            _bg_exc=False,
-            _tty_out=False,
-            _new_session=True,
-            _new_group=False,
-            _preexec_fn=_die_with_parent(),
-            _encoding="utf-8",
-            _decode_errors="replace",
-            _out_bufsize=1,
-            _err_bufsize=1,
-            _return_cmd=True,
+        child = _uninterrupted(
+            lambda: command(
+                *arguments,
+                _in=nothing,
+                _env=dict(env),
+                _cwd=str(cwd) if cwd is not None else None,
+                _out=take(out),
+                _err=take(err),
+                _bg=True,
+                _bg_exc=False,
+                _tty_out=False,
+                _new_session=True,
+                _new_group=False,
+                _preexec_fn=_first(),
+                _encoding="utf-8",
+                _decode_errors="replace",
+                _out_bufsize=1,
+                _err_bufsize=1,
+                _return_cmd=True,
+            )
         )
         if on_start is not None:
             on_start(child.pid)
         _await(child, timeout, expired)
-        code = child.exit_code
+        code = child.process.exit_code or 0
     except (sh.ForkException, ValueError, UnicodeError) as error:
         # A bad interpreter line, a folder that is gone, too many or unspeakable arguments.
         reason = str(error).strip().splitlines()
@@ -140,6 +143,25 @@ def run(
     )
 
 
+def _uninterrupted(start: Callable[[], Any]) -> Any:
+    """Start a child with SIGINT and SIGTERM held back: an interrupt in the middle of a fork is lost, or the child is.
+
+    In the child `_first` lets them through again.
+    """
+    before = signals.pthread_sigmask(signals.SIG_BLOCK, _INTERRUPTS)
+    child = None
+    try:
+        child = start()
+    finally:
+        try:
+            signals.pthread_sigmask(signals.SIG_SETMASK, before)
+        except BaseException:
+            if child is not None:
+                _end(child)
+            raise
+    return child
+
+
 def _await(child: Any, timeout: float | None, expired: threading.Event) -> None:
     """Wait for the child's end, or bring it about when the time is over or this process is interrupted."""
     import sh  # noqa: PLC0415 - loaded already by whoever has a child
@@ -153,8 +175,8 @@ def _await(child: Any, timeout: float | None, expired: threading.Event) -> None:
         if timeout is not None:
             alarm.start()
         child.wait()
-    except sh.ErrorReturnCode:
-        pass
+    except (sh.ErrorReturnCode, KeyError):
+        pass  # a KeyError is sh's for a signal without a name
     except BaseException:
         _end(child)
         raise
@@ -182,15 +204,21 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _die_with_parent() -> Callable[[], None] | None:
-    """What a child does first: ask the kernel to end it should envforge be killed, so that no engine works on."""
+def _first() -> Callable[[], None]:
+    """What a child does first: listen to signals again, and ask the kernel to end it should envforge be killed."""
     import ctypes  # noqa: PLC0415 - before the fork, since nothing may be loaded after it
 
     try:
         prctl = ctypes.CDLL(None).prctl
     except (OSError, AttributeError):
-        return None
-    return lambda: prctl(_PR_SET_PDEATHSIG, int(signals.SIGKILL), 0, 0, 0)
+        prctl = None
+
+    def prepare() -> None:
+        signals.pthread_sigmask(signals.SIG_UNBLOCK, _INTERRUPTS)
+        if prctl is not None:
+            prctl(_PR_SET_PDEATHSIG, int(signals.SIGKILL), 0, 0, 0)
+
+    return prepare
 
 
 def _expire(child: Any, expired: threading.Event) -> None:
