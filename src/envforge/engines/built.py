@@ -92,12 +92,7 @@ class BuiltStore:
             own = BuiltWheel(**{**about, "origin": Origin(**about["origin"])})
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
-        whole = (
-            own.sha256 == sha256
-            and isinstance(own.file, str)
-            and Path(own.file).name == own.file
-            and self.path(sha256, own.file).exists()
-        )
+        whole = own.sha256 == sha256 and Path(str(own.file)).name == own.file and self.path(sha256, own.file).exists()
         return own if whole else None
 
     def path(self, sha256: str, file: str | None = None) -> Path:

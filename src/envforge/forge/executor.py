@@ -25,9 +25,10 @@ from . import inside
 from .bench import Bench
 from .comparing import compare, enriched, journalled
 from .damage import damage
-from .planner import Planner, sdist_wheel, variant
-from .planner import inside as inside_key
+from .planner import Planner
 from .recorder import Recorder
+from .sdists import inside as inside_key
+from .sdists import sdist_wheel, variant
 from .shop import Shop
 from .timeline import Timeline
 from .watching import Watched

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +11,7 @@ from dataclasses import replace
 from email.parser import BytesHeaderParser
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from envforge.engines.artefacts import Artefact
@@ -24,17 +21,18 @@ from envforge.engines.remote import is_static, pkg_info
 from envforge.engines.uv import Ask, Move
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.plan import Change, StepPlan
-from envforge.model.profile import Action, Guard, Hold, Keep, Profile, Step
+from envforge.model.profile import Action, Guard, Profile, Step
 from envforge.model.progress import Working
-from envforge.model.state import Distribution, Origin, State
+from envforge.model.state import Distribution, State
 from envforge.rules.because import explain
-from envforge.rules.context import Moment, matches, requested_by
+from envforge.rules.context import Moment, requested_by
 from envforge.rules.diff import changes as differences
-from envforge.rules.wording import guard_text
-from envforge.system import clock, environ, process
+from envforge.system import clock, process
 
 from . import direct
 from .bench import Bench
+from .constraints import bounds, constraints, guards_in_the_way, held, requirement_name
+from .sdists import inside, sdist_wheel, variant
 from .timeline import Timeline
 
 
@@ -122,7 +120,7 @@ class Planner:
             step,
             requested_before=requested_by(moment.step for moment in self.timeline.moments),
             markers=self._bench.facts.markers,
-            constraints=self._held(step),
+            constraints=held(self._profile, step),
         )
         changes = tuple(
             Change(
@@ -135,7 +133,7 @@ class Planner:
             for name in sorted({*before, *self.state})
             if before.get(name) != self.state.get(name)
         )
-        asked = {canonicalize_name(_name(line)) for line in step.arguments} if _asks(step) else set()
+        asked = {canonicalize_name(requirement_name(line)) for line in step.arguments} if _asks(step) else set()
         for name in asked & self.state.keys():
             self.state[name] = replace(self.state[name], requested=True)
         opens, heals = self.timeline.add(Moment(step=step, state=dict(self.state)), causes)
@@ -160,9 +158,9 @@ class Planner:
         ask = Ask(
             requirements=requirements,
             only=step.indexes,
-            constraints=self._constraints(step, requirements),
+            constraints=constraints(self._profile, step, self.state, requirements),
             build_constraints=step.build_constraints,
-            upgrade=tuple(_name(line) for line in requirements) if step.upgrade else (),
+            upgrade=tuple(requirement_name(line) for line in requirements) if step.upgrade else (),
             no_deps=step.no_deps,
             no_build=self._no_build,
             no_build_isolation=step.no_build_isolation,
@@ -174,7 +172,7 @@ class Planner:
         try:
             moves = self._bench.uv.resolve(self._phantom.target, ask, scratch, step.name)
         except EnvforgeError as error:
-            error.hint = self._guards_in_the_way(step, error) or error.hint
+            error.hint = guards_in_the_way(self._profile, step, self.state, error) or error.hint
             raise
         self._try_constraints(step, ask, moves, scratch)
         self._leave(move.name for move in moves if move.action == "uninstalled")
@@ -245,54 +243,14 @@ class Planner:
 
     # -- constraints -------------------------------------------------------------------------------------------------
 
-    def _constraints(self, step: Step, requirements: tuple[str, ...]) -> tuple[str, ...]:
-        lines = [*step.constraints, *self._held(step).values()]
-        exact = set()
-        for guard in self._profile.guards:
-            if isinstance(guard, Keep) and guard.constrain:
-                exact |= {name for name in self.state if matches(name, guard.names) and not matches(name, step.allow)}
-        if step.action is Action.BACKFILL:
-            listed = {canonicalize_name(_name(line)) for line in requirements}
-            exact |= self.state.keys() - listed
-        return (*lines, *(f"{name}=={self.state[name].version}" for name in sorted(exact)))
-
-    def _held(self, step: Step) -> dict[str, str]:
-        """Canonical name -> requirement line, for the holds that the resolver is given."""
-        held: dict[str, str] = {}
-        for guard in self._profile.guards:
-            if isinstance(guard, Hold) and guard.constrain:
-                requirement = Requirement(guard.requirement)
-                name = canonicalize_name(requirement.name)
-                if not matches(name, step.allow):
-                    marker = f" ; {requirement.marker}" if requirement.marker else ""
-                    held[name] = f"{name}{requirement.specifier}{marker}"
-        return held
-
-    def _guards_in_the_way(self, step: Step, error: EnvforgeError) -> str | None:
-        """Which of the constraints that the resolver names come from guards; None where it names none of them."""
-        given: dict[str, str] = {}
-        for guard in self._profile.guards:
-            if isinstance(guard, Hold) and guard.constrain:
-                given[canonicalize_name(Requirement(guard.requirement).name)] = guard_text(guard)
-            elif isinstance(guard, Keep) and guard.constrain:
-                given |= {name: guard_text(guard) for name in self.state if matches(name, guard.names)}
-        lines = (Requirement(line) for line in self._constraints(step, ()) if error.code == "unsolvable")
-        told = [
-            f"`{line.name}{line.specifier}` comes from the guard `{given[line.name]}`"
-            + ("" if step.action is Action.BACKFILL else f"; `allow: [{line.name}]` on the step lets it change")
-            for line in lines
-            if line.name in given and re.search(rf"\b{re.escape(line.name)}(?![\w-])", error.cause or "")
-        ]
-        return "; ".join(dict.fromkeys(told)) or None
-
     def _try_constraints(self, step: Step, ask: Ask, moves: tuple[Move, ...], scratch: Path) -> None:
         """Where a guard without `constrain` is about to open, ask the resolver whether that would have helped."""
         chosen = {move.name: move.version for move in moves if move.action == "installed"}
         for guard in self._profile.guards:
-            bounds = _bounds(guard, self.state, chosen, step.allow)
-            if bounds:
+            limits = bounds(guard, self.state, chosen, step.allow)
+            if limits:
                 try:
-                    bounded = replace(ask, constraints=(*ask.constraints, *bounds))
+                    bounded = replace(ask, constraints=(*ask.constraints, *limits))
                     self._bench.uv.resolve(self._phantom.target, bounded, scratch, step.name)
                 except EnvforgeError:
                     continue
@@ -306,7 +264,7 @@ class Planner:
         absent = [
             name
             for line in step.arguments
-            if (name := canonicalize_name(_name(line))) not in before and self._applies(line)
+            if (name := canonicalize_name(requirement_name(line))) not in before and self._applies(line)
         ]
         if absent:
             names = ", ".join(f"`{name}`" for name in absent)
@@ -334,44 +292,6 @@ def _least(name: str, version: str) -> bytes:
     return f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode()
 
 
-def variant(step: Step) -> str:
-    """What of a step, beside the sdist, goes into a build; empty where nothing does."""
-    given = environ.for_engine(step.environment, builds=True)
-    return _digest([sorted(given.items()), sorted(step.build_constraints)]) if given or step.build_constraints else ""
-
-
-def inside(step: Step, state: State) -> str:
-    """The same for a build inside the environment: also all that is installed then, since any of it may be linked."""
-    if not step.no_build_isolation:
-        return ""
-    installed = sorted((item.name, item.version, item.sha256) for item in state.values())
-    return _digest([variant(step), installed])
-
-
-def _digest(value: object) -> str:
-    return "+" + hashlib.sha256(json.dumps(value).encode()).hexdigest()[:24]
-
-
-def _bounds(guard: Guard, before: State, chosen: Mapping[str, str], allow: tuple[str, ...]) -> tuple[str, ...]:
-    """The constraints that would have kept ``guard`` from opening by ``chosen``; none where it does not open."""
-    if isinstance(guard, Hold) and not guard.constrain:
-        requirement = Requirement(guard.requirement)
-        version = chosen.get(canonicalize_name(requirement.name))
-        if version is not None and not requirement.specifier.contains(version, prereleases=True):
-            return (f"{requirement.name}{requirement.specifier}",)
-    if isinstance(guard, Keep) and not guard.constrain:
-        names = [name for name in chosen if name in before and matches(name, guard.names) and not matches(name, allow)]
-        return tuple(f"{name}=={before[name].version}" for name in names)
-    return ()
-
-
-def _name(line: str) -> str:
-    try:
-        return Requirement(line).name
-    except InvalidRequirement:
-        return line
-
-
 def distribution(artefact: Artefact, metadata: bytes) -> Distribution:
     """The distribution that installing ``artefact`` would make, as far as metadata tells."""
     head, _, _ = metadata.replace(b"\r\n", b"\n").partition(b"\n\n")
@@ -389,20 +309,4 @@ def distribution(artefact: Artefact, metadata: bytes) -> Distribution:
         requires=tuple(str(line) for line in headers.get_all("Requires-Dist", ())),
         requires_python=str(headers["Requires-Python"]) if "Requires-Python" in headers else None,
         origin=artefact.built,
-    )
-
-
-def sdist_wheel(bench: Bench, step: Step, artefact: Artefact, python: str | None = None) -> BuiltWheel:
-    """Build an sdist's wheel into the store; inside the environment of ``python`` if given. Raises EnvforgeError."""
-    source = Path(tempfile.mkdtemp(dir=bench.scratch)) / artefact.file
-    source.symlink_to(bench.router.fetch(artefact))
-    origin = Origin(kind="sdist", url=artefact.url, sha256=artefact.sha256)
-    return direct.build(
-        bench,
-        step,
-        artefact.name,
-        str(source),
-        origin=origin,
-        source=bench.router.source(artefact.id, artefact.name),
-        python=python,
     )
