@@ -67,14 +67,11 @@ def calls() -> tuple[tuple[str, ast.Call], ...]:
 
 
 def raised_findings() -> set[str]:
-    constants = (
-        keyword.value.value
-        for name, call in calls()
-        if name == "Finding"
-        for keyword in call.keywords
-        if keyword.arg == "id" and isinstance(keyword.value, ast.Constant)
-    )
-    return {str(value) for value in constants}
+    """Ids that stand as constants in the rooms that make findings."""
+    rooms = (ROOT / "src" / "envforge" / room for room in ("rules", "forge"))
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for room in rooms for path in room.rglob("*.py"))
+    constants = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    return FINDING_IDS & constants
 
 
 def error_codes() -> set[str]:
