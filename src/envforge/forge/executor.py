@@ -31,6 +31,7 @@ from .sdists import inside as inside_key
 from .sdists import sdist_wheel, variant
 from .shop import Shop
 from .timeline import Timeline
+from .trust import Trust
 from .watching import Watched
 
 
@@ -56,6 +57,7 @@ class Executor:
         self._recorder = Recorder(shop=shop, work=work, name=name, generation=generation, driver=driver)
         self.prefix = shop.home.prefix(name, generation)
         self.journal = Journal(shop.home.journal(name, generation))
+        self._trust = Trust(work.known, self.prefix)
         self.logs = shop.home.record(name, generation) / "logs"
         self._pip = Pip(
             cache=work.cache / "pip",
@@ -69,7 +71,6 @@ class Executor:
         self.bytes = 0
         self._fresh: dict[str, Artefact] = {}
         self._before: State = {}
-        self._lies: dict[str, tuple[str, ...]] = {}
         self.timeline: Timeline
         self._observation: Observation
 
@@ -109,7 +110,7 @@ class Executor:
         started = clock.monotonic()
         self.journal.append("step-started", step=position, name=step.name, action=step.action.value)
         before, rows = self.state, self.rows
-        self._lies = {}
+        self._trust.begin()
         self._before = before
         self._fresh = {}
         ran = step.action is Action.RUN
@@ -184,31 +185,13 @@ class Executor:
     def _trusted(
         self, position: int, predicted: StepPlan, planner: Planner, observation: Observation, expected: State
     ) -> Observation:
-        """What was found, once no file of this step is a damaged copy out of the cache. Raises EnvforgeError.
-
-        Files that look as when their wheel was installed before are believed; others are hashed against RECORD. Where
-        a wheel that was never seen before differs from its RECORD, it is the RECORD that lies: that is remembered.
-        """
+        """What was found, once no file of this step is a damaged copy out of the cache. Raises EnvforgeError."""
         names = {change.name for change in predicted.changes if change.after is not None}
-        suspects = self._work.known.suspects(observation, expected, names)
-        damaged = self._damaged(suspects, expected)
-        fresh = {name for name in damaged if self._work.known.new(expected[name].sha256 or "")}
-        self._lies = {name: damaged[name] for name in fresh}
-        hit = {name: paths for name, paths in damaged.items() if name not in fresh}
+        hit = self._trust.poisoned(observation, expected, names)
         if hit:
             self._fetch_anew(position, predicted, planner, expected, hit)
             observation = self._look()
-        return self._witnessed(observation)
-
-    def _damaged(self, names: Sequence[str], expected: State) -> dict[str, tuple[str, ...]]:
-        """Files that are there and are not what their RECORD says, but for those of which RECORD is known to lie."""
-        found = {}
-        for name, paths in prefixes.damaged(self.prefix, names).items():
-            lies = self._work.known.lies(expected[name].sha256 or "")
-            wrong = tuple(path for path in paths if path not in lies and (self.prefix / path).exists())
-            if wrong:
-                found[name] = wrong
-        return found
+        return self._trust.witnessed(observation)
 
     def _fetch_anew(
         self,
@@ -228,7 +211,7 @@ class Executor:
         self._work.uv.uninstall(self.prefix, tuple(hit), log)
         artefacts = [planner.artefacts[(name, expected[name].version)] for name in hit]
         self._install(predicted, [self._ready(predicted.step, artefact) for artefact in artefacts], log)
-        left = self._damaged(tuple(hit), expected)
+        left = self._trust.damaged(tuple(hit), expected)
         if left:
             names = ", ".join(f"`{name}`" for name in left)
             raise EnvforgeError(
@@ -236,15 +219,6 @@ class Executor:
                 f"{names} cannot be installed as its RECORD says, though it was fetched anew",
                 hint=f"remove the cache `{self._work.cache / 'uv'}` and run the command again",
             )
-
-    def _witnessed(self, observation: Observation) -> Observation:
-        """The same, with a hash of its own for every file of which RECORD does not tell the truth."""
-        paths = {path for found in self._lies.values() for path in found}
-        if not paths:
-            return observation
-        digests = prefixes.digests(self.prefix, paths)
-        rows = (replace(row, sha256=digests.get(row.path, row.sha256)) for row in observation.files)
-        return replace(observation, files=tuple(rows))
 
     def _ready(self, step: Step, artefact: Artefact) -> Artefact:
         return self._work.router.hashed(artefact) if artefact.wheel else self._build(step, artefact, inside=False)
@@ -368,7 +342,7 @@ class Executor:
         self.rows = observation.files
         self.bytes = observation.bytes
         self.state = enriched(observation.state, expected)
-        self._recorder.remember(position, step.name if step else None, observation, self.state, self._lies)
+        self._recorder.remember(position, step.name if step else None, observation, self.state, self._trust.lies)
         return self.state
 
     def _log(self, position: int, name: str) -> Path:
