@@ -69,6 +69,7 @@ class Router:
         self._pinned: Mapping[str, tuple[Artefact, ...]] = {}
         self._bodies: dict[tuple[str, str], tuple[str, bytes]] = {}
         self._files: dict[tuple[str, str], Artefact] = {}
+        self._unasked: set[tuple[str, str]] = set()
         self._disguised: frozenset[str] = frozenset()
         self._variant = ""
         self._inside = ""
@@ -161,13 +162,23 @@ class Router:
                 f"`{item.name}` {item.version} cannot be restored: its file is not known, or gone from the store",
                 hint="build the profile anew with `envforge create --replace`",
             )
-        known = self._known(origin.key, item.sha256, item.file)
+        place = (origin.key, item.sha256)
+        # Where its metadata is here, so is most likely the file: its page is asked only when it must be fetched.
+        asked = place in self._files or not (self._folder / "metadata" / item.sha256).exists()
+        known = self._known(*place, item.file) if asked else None
         if known is not None:
             return replace(known, version=item.version)
-        return Artefact(
+        artefact = Artefact(
             name=item.name, version=item.version, file=item.file, id=item.sha256, origin=origin.key, index=item.index,
             sha256=item.sha256, size=item.size, sources=(item.url,) if item.url else (), url=item.url, build=item.build,
         )  # fmt: skip
+        if not asked:
+            self._unasked.add(place)
+        return artefact
+
+    def kept(self, artefact: Artefact) -> bool:
+        """Whether the file itself is in the router's own cache or in envforge's own store."""
+        return artefact.built is not None or (self._folder / "files" / artefact.id).exists()
 
     def metadata(self, artefact: Artefact) -> bytes:
         """METADATA of a wheel, from the cache, its index or the wheel. Raises EnvforgeError naming index and name."""
@@ -188,6 +199,10 @@ class Router:
     def lags(self, artefact: Artefact) -> tuple[Lag, ...]:
         """Mirrors that do not have the file."""
         return self._sources.lags(artefact)
+
+    def empty(self) -> tuple[str, ...]:
+        """Indexes that know none of the names that they were asked for."""
+        return self._sources.empty()
 
     def hashed(self, artefact: Artefact) -> Artefact:
         """The same artefact with its sha256, fetching the file where its index gives none."""
@@ -309,7 +324,18 @@ class Router:
         if self._offline:
             reason = f"`{artefact.file}` is not in the cache, and the network may not be asked"
             return self._fail("not-cached", artefact, reason)
-        return self._remote_file(key, artefact, request)
+        return self._remote_file(key, self._listed(key, artefact), request)
+
+    def _listed(self, key: str, artefact: Artefact) -> Artefact:
+        """A file that is known from a lock alone, as its page has it: with its mirrors, and where it lies today."""
+        place = (key, artefact.id)
+        if place in self._unasked:
+            self._unasked.discard(place)
+            self._files.pop(place, None)
+            known = self._known(key, artefact.id, artefact.file)
+            artefact = replace(known, version=artefact.version) if known is not None else artefact
+            self._files[place] = artefact
+        return artefact
 
     def _remote_file(self, key: str, artefact: Artefact, request: Request) -> Response:
         """The engine is sent to the file's own host, unless credentials, mirrors or plain http need the router."""

@@ -94,6 +94,15 @@ class Sources:
                 self._listings[(key, name)] = self._ask(self.routes.origins[key], name)
             return self._listings[(key, name)]
 
+    def empty(self) -> tuple[str, ...]:
+        """Names of the indexes that answered, and knew none of the names that they were asked for."""
+        answers: dict[str, bool] = {}
+        for (key, _), listing in self._listings.items():
+            if listing.failure is None:
+                name = self.routes.origins[key].name
+                answers[name] = answers.get(name, False) or listing.exists
+        return tuple(sorted(name for name, knows in answers.items() if not knows))
+
     def _ask(self, origin: Origin, name: str) -> Listing:
         """The pages of all sources in one: a file that a mirror lacks comes from the next that has it."""
         found: dict[str, tuple[Row, ...]] = {}

@@ -165,14 +165,35 @@ class Uv:
         watch: Callable[[int], None] | None = None,
     ) -> Completed:
         """Install exactly these files (each has its sha256) into ``prefix``; nothing is resolved."""
+        arguments = ["pip", "install", "--no-deps", "--python", str(prefix / "bin" / "python")]
+        return self._run([*arguments, *self._exactly(artefacts, scratch)], log=log, watch=watch)
+
+    def uncached(self, artefacts: Sequence[Artefact], python: str, scratch: Path) -> tuple[Artefact, ...]:
+        """Those of the files that the cache lacks; nothing is fetched or written. Of each name there may be one.
+
+        ``python`` is a base interpreter. Raises EnvforgeError.
+        """
+        empty = ["--python", python, "--target", str(scratch / "empty")]
+        completed = self._run(
+            ["pip", "install", "--no-deps", "--dry-run", "--verbose", *empty, *self._exactly(artefacts, scratch)]
+        )
+        if not completed.ok:
+            raise self.failure(completed, "looking for files")
+        lacking = set(re.findall(r"Identified uncached distribution: ([^\s=]+)==", completed.stderr))
+        counted = re.search(r"Would download (\d+) package", completed.stderr)
+        if len(lacking) != (int(counted[1]) if counted else 0):
+            raise EnvforgeError("engine-answer", "uv gave an answer that envforge cannot read", cause=completed.tail())
+        return tuple(artefact for artefact in artefacts if artefact.name in lacking)
+
+    def _exactly(self, artefacts: Sequence[Artefact], scratch: Path) -> list[str]:
+        """Arguments that name a lock of exactly these files, which is written to ``scratch``."""
         lock = scratch / "pylock.step.toml"
         lock.write_text(_lock([(artefact, self._router.offer(artefact)) for artefact in artefacts]))
         self._router.begin()
         # Only wheels of an index that is named here are found again in uv's cache, whatever the lock says.
         *first, last = dict.fromkeys(index_url(artefact.origin) for artefact in artefacts)
-        arguments = ["pip", "install", "--no-deps", "--python", str(prefix / "bin" / "python")]
-        arguments += [*(word for url in first for word in ("--index", url)), "--default-index", last]
-        return self._run([*arguments, "--requirement", str(lock)], log=log, watch=watch)
+        indexes = [*(word for url in first for word in ("--index", url)), "--default-index", last]
+        return [*indexes, "--requirement", str(lock)]
 
     def uninstall(self, prefix: Path, names: Sequence[str], log: Path) -> Completed:
         return self._run(["pip", "uninstall", "--python", str(prefix / "bin" / "python"), *names], log=log)
@@ -267,7 +288,7 @@ class Uv:
                 "package-not-found",
                 f"the step `{step}` needs `{name}`, which is not at {where}",
                 cause=_tail(words),
-                hint="check the name, or add an index that serves it",
+                hint="check the name, or add an index that serves it" + self._empty(),
             )
         if "No solution found" in words:
             return EnvforgeError(
@@ -290,6 +311,11 @@ class Uv:
         if proxy is None or direct or host in {"", "127.0.0.1", "localhost"}:
             return ""
         return f" (through the proxy `{without_credentials(proxy)}`)"
+
+    def _empty(self) -> str:
+        """A clause on indexes whose URL may be wrong, since they know nothing at all."""
+        empty = ", ".join(f"`{name}`" for name in self._router.empty())
+        return f"; {empty} knew none of the names it was asked for: is its URL right?" if empty else ""
 
     def _words(self, text: str) -> str:
         """The engine's words with the router's addresses replaced by the names that the profile uses."""
