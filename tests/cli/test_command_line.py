@@ -80,6 +80,9 @@ def test_help_names_every_verb_and_global_option(tmp_path: Path) -> None:
         (("show", "e", "--home"), "usage", "`--home` needs a value"),
         (("show", "e"), "no-such-environment", "there is no environment `e`"),
         (("path", "a/b"), "invalid-name", "`a/b`"),
+        (("rebuild", "e"), "no-such-environment", "there is no environment `e`"),
+        (("rollback", "e", "e/1.1", "e/1.2"), "usage", "unexpected extra argument"),
+        (("rollback", "e"), "no-such-environment", "there is no environment `e`"),
         (("plan", "no-such-profile"), "unknown-profile", "no-such-profile"),
         (("list", "--config", "no-such-file"), "config-not-found", "no-such-file"),
         (("create", "quickstart", "--engine", "conda"), "invalid-flag", "--engine"),
@@ -117,6 +120,7 @@ def test_the_home_comes_from_the_option_before_the_variable(tmp_path: Path) -> N
         (("--version",), ("typer", "rich", "pydantic", "httpx", "sh", "yaml", "packaging")),
         (("list", "--json"), ("rich", "pydantic", "httpx", "sh", "yaml", "packaging")),
         (("path", "e"), ("rich", "pydantic", "httpx", "sh", "yaml", "packaging")),
+        (("rollback", "e"), ("rich", "pydantic", "httpx", "sh", "yaml", "packaging")),
     ],
 )
 def test_nothing_is_loaded_that_is_not_used(tmp_path: Path, words: tuple[str, ...], absent: tuple[str, ...]) -> None:

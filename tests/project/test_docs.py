@@ -71,7 +71,7 @@ def raised_findings() -> set[str]:
     rooms = (ROOT / "src" / "envforge" / room for room in ("rules", "forge"))
     trees = (ast.parse(path.read_text(encoding="utf-8")) for room in rooms for path in room.rglob("*.py"))
     constants = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
-    return FINDING_IDS & constants
+    return set(FINDING_IDS & constants)
 
 
 def error_codes() -> set[str]:

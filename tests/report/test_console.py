@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from report import samples
 
+from envforge.model.drift import Switch
 from envforge.model.finding import Finding, Severity
 from envforge.model.machine import Ambient, Card, Interpreter, Machine
 from envforge.model.plan import Change
@@ -322,6 +323,23 @@ def test_history_tells_the_story_of_every_generation() -> None:
     assert "failed at tool" in text
     assert "no disk" in text
     assert "its folder is gone" in text
+
+
+def test_a_rollback_says_from_what_to_what() -> None:
+    view = Switch(
+        environment="e", before=3, after=2, snapshot=None, built=False, seconds=0.01, changes=(samples.REPLACED,)
+    )
+    text = flat(read(view))
+    assert text.startswith("e generation 3 → generation 2")
+    assert "transformers" in text
+    assert "the same distributions" in read(replace(view, changes=()))
+    assert "e is at generation 3 already" in read(replace(view, after=3, changes=()))
+    assert "no generation → generation 2" in flat(read(replace(view, before=None)))
+    built = replace(view, built=True, snapshot="e/1.1", after=4, seconds=2.0)
+    assert "e generation 3 → generation 4, built from e/1.1 in 2.0 s" in flat(read(built))
+    failed = replace(built, switched=False, changes=())
+    assert "e stays at generation 3; generation 4 is kept to look at" in flat(read(failed))
+    assert "e stays at generation 3; nothing was built" in flat(read(replace(failed, after=0)))
 
 
 def test_a_diff_shows_builds_of_one_version_apart() -> None:

@@ -18,7 +18,8 @@ from envforge.system import environ
 from .session import Globals
 
 VERBS = (
-    "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff", "run", "remove",
+    "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff",
+    "audit", "rebuild", "rollback", "run", "remove",
 )  # fmt: skip
 
 

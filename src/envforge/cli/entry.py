@@ -26,6 +26,8 @@ _GOES_ON = "nothing in use was changed; the same command again goes on or starts
 _AFTERWARDS = {
     "create": _GOES_ON,
     "update": _GOES_ON,
+    "rebuild": _GOES_ON,
+    "rollback": _GOES_ON,
     "remove": "what is left of it `envforge list` shows; the same command again finishes",
 }
 _HINTS = {

@@ -61,11 +61,7 @@ def version_of(file: str, name: str) -> Version | None:
         owner, version = (parts[0], parts[1]) if len(parts) in {5, 6} else ("", "")
     else:
         owner, _, version = file.removesuffix(".tar.gz").removesuffix(".zip").rpartition("-")
-    return (
-        _version(version if "+" in version else version.replace("_", "+", 1))
-        if canonicalize_name(owner) == name
-        else None
-    )
+    return (_version(version) or _version(version.replace("_", "+", 1))) if canonicalize_name(owner) == name else None
 
 
 def choose(rows: Iterable[Row], name: str, version: str, rank: Mapping[str, int]) -> Row | None:

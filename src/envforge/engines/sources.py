@@ -197,8 +197,8 @@ class Sources:
             content_type=response.headers.get("content-type", ""),
             body=pages.without_userinfo(response.content),
             fresh_until=fresh_until,
-            etag=response.headers.get("etag"),
-            modified=response.headers.get("last-modified"),
+            etag=_sendable(response.headers.get("etag")),
+            modified=_sendable(response.headers.get("last-modified")),
         )
 
     def lags(self, artefact: Artefact) -> tuple[Lag, ...]:
@@ -266,6 +266,11 @@ class Sources:
                 return response
             response.close()
         return None
+
+
+def _sendable(value: str | None) -> str | None:
+    """A header that can be sent back; one with foreign letters is not asked with."""
+    return value if value is not None and value.isascii() else None
 
 
 def _rows(page: Kept) -> tuple[Row, ...]:

@@ -48,6 +48,7 @@ class Bench:
     scratch: Path
     cache: Path
     known: Known
+    offline: bool
     tell: Listener
 
     def fits(self, own: BuiltWheel) -> bool:
@@ -92,7 +93,8 @@ def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
             )
             yield Bench(
                 routes=ways, router=router, uv=uv, built=built, client=client, proxies=host, roots=roots, facts=facts,
-                python=python, scratch=scratch, cache=cache, known=Known(cache / "known"), tell=shop.tell,
+                python=python, scratch=scratch, cache=cache, known=Known(cache / "known"), offline=settings.offline,
+                tell=shop.tell,
             )  # fmt: skip
     finally:
         gc.enable()

@@ -10,6 +10,7 @@ from envforge.model.finding import Finding, Severity
 from envforge.model.plan import StepPlan
 from envforge.model.progress import StepDone
 from envforge.model.state import Distribution, State
+from envforge.rules.diff import changes
 
 
 def enriched(found: State, expected: State) -> dict[str, Distribution]:
@@ -57,6 +58,30 @@ def compare(predicted: StepPlan, before: State, after: State) -> tuple[Finding, 
         )
         for identity, name, text in said
     )
+
+
+def foreign(by: str, before: State, after: State) -> tuple[Finding, ...]:
+    """Findings for every distribution that something which should change nothing changed; ``by`` names it."""
+    found = []
+    for change in changes(before, after):
+        old, new = change.before, change.after
+        if old is None and new is not None:
+            identity, what = "package-extra", f"`{change.name}` {new.version} was installed"
+        elif new is None and old is not None:
+            identity, what = "package-missing", f"`{change.name}` {old.version} was removed"
+        else:
+            identity, what = "package-changed", f"`{change.name}` was replaced"
+        found.append(
+            Finding(
+                id=identity,
+                severity=Severity.ERROR,
+                subject=change.name,
+                step=by,
+                message=f"{what} by {by}",
+                remedy="a check proves what is there; what changes it belongs into a step",
+            )
+        )
+    return tuple(found)
 
 
 def journalled(position: int, done: StepDone) -> dict[str, Any]:

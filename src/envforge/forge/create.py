@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,8 +29,10 @@ from envforge.system import clock
 from . import smoke
 from .bench import Bench, bench
 from .executor import Executor, Stopped
+from .generations import put_in_place
 from .plan import bundled_pip, check, first_planner, gpu_findings, predict, target
 from .planner import Planner
+from .reach import reach
 from .remove import delete
 from .shop import Shop
 
@@ -74,26 +76,34 @@ def build(
     any_machine: bool = False,
     no_build: bool = False,
     locked: Sequence[State] = (),
+    exact: bool = False,
+    python: str | None = None,
+    planned: Callable[[Plan], None] | None = None,
 ) -> Result[Build]:
     """A new generation of ``name`` from ``profile``; the caller holds the environment's lock.
 
-    ``locked``: what is installed after each of the leading steps, where that is not to be resolved again.
+    ``locked``: what is installed after each of the leading steps, where that is not to be resolved again; with
+    ``exact``, which wants one for every step, nothing is. ``python``: a version instead of the profile's.
+    ``planned`` is told the plan before anything is built.
     """
     started = clock.monotonic()
     shop.home.refuse_foreign(name)
-    facts, python = target(profile)
-    if python is None:
-        pythons.find(profile.python)  # raises, and says what was looked at
-        raise EnvforgeError("python-not-found", f"Python {profile.python} is not on this machine")
+    wanted = python or profile.python
+    facts, interpreter = target(replace(profile, python=wanted))
+    if interpreter is None:
+        pythons.find(wanted)  # raises, and says what was looked at
+        raise EnvforgeError("python-not-found", f"Python {wanted} is not on this machine")
     host = machines.look(shop.home.root, software=False)
     unfit = gpu_findings(profile, host, Severity.ERROR) if not any_machine else ()
     if unfit:
         # Told before minutes of planning, not after.
-        nothing = Plan(profile=profile, steps=(), findings=unfit, python=python)
+        nothing = Plan(profile=profile, steps=(), findings=unfit, python=interpreter)
         return Result(command=command, data=_unbuilt(nothing, name, clock.monotonic() - started), findings=unfit)
-    with bench(shop, profile, facts, python) as work:
+    with bench(shop, profile, facts, interpreter) as work:
         planner = first_planner(shop, work, profile, no_build=no_build)
-        predicted = predict(shop, work, profile, planner, machine=host, locked=locked)
+        if exact:
+            reach(shop, work, planner.state, locked)
+        predicted = predict(shop, work, profile, planner, machine=host, locked=locked, exact=exact)
         if _open(predicted.findings):
             return Result(
                 command=command,
@@ -101,9 +111,12 @@ def build(
                 findings=predicted.findings,
             )
         _warn_of_space(shop, predicted)
+        if planned is not None:
+            planned(predicted)
         maker = _Maker(
-            shop=shop, work=work, profile=profile, name=name, predicted=predicted, planner=planner, driver=host.driver
-        )
+            shop=shop, work=work, profile=profile, name=name, predicted=predicted, planner=planner, driver=host.driver,
+            locked=locked if exact else (),
+        )  # fmt: skip
         return maker.make(command, started)
 
 
@@ -134,7 +147,10 @@ class _Interrupted:
 
 
 class _Maker:
-    """Carries one build through, and leaves the records right however it ends."""
+    """Carries one build through, and leaves the records right however it ends.
+
+    ``locked``: what is installed after each step, where nothing is to be resolved; else empty.
+    """
 
     def __init__(
         self,
@@ -146,6 +162,7 @@ class _Maker:
         predicted: Plan,
         planner: Planner,
         driver: str | None,
+        locked: Sequence[State] = (),
     ) -> None:
         self._shop = shop
         self._work = work
@@ -154,6 +171,7 @@ class _Maker:
         self._plan = predicted
         self._planner = planner
         self._driver = driver
+        self._locked = locked
         self._done: list[StepDone] = []
 
     def make(self, command: str, started: float) -> Result[Build]:
@@ -193,8 +211,7 @@ class _Maker:
             raise self._broken_world(executor, error) from error
         switched = not _open(findings)
         if switched:
-            home.switch(self._name, generation)
-            executor.journal.append("switched")
+            put_in_place(home, self._name, generation)
         else:
             executor.journal.append(
                 "failed", findings=[f"{each.id} {each.subject}" for each in findings if each.severity is Severity.ERROR]
@@ -250,7 +267,11 @@ class _Maker:
             runner=sys.executable,
             timeline=executor.timeline.copy(),
         )
-        later = tuple(planner.predict(step) for step in self._profile.steps[position:])
+        rest = self._profile.steps[position:]
+        if self._locked:
+            later = tuple(planner.adopt(step, state) for step, state in zip(rest, self._locked[position:], strict=True))
+        else:
+            later = tuple(planner.predict(step) for step in rest)
         if _open(planner.timeline.findings):
             raise Stopped(planner.timeline.findings)
         return planner, later

@@ -20,7 +20,9 @@ from envforge.system import environ, process
 from envforge.system.http import Unreachable, body, without_credentials
 
 from .bench import Bench
+from .variants import variant
 
+_SHA256 = 64
 _SCHEMES = frozenset({"https", "http", "ssh", "git", "file"})
 
 
@@ -41,6 +43,14 @@ def localise(bench: Bench, step: Step, base: Path, *, no_build: bool) -> tuple[t
         if requirement.url is None:
             lines.append(line)
             continue
+        if requirement.marker is not None and not requirement.marker.evaluate(dict(bench.facts.markers)):
+            continue
+        if canonicalize_name(requirement.name) in map(canonicalize_name, step.no_build_isolation):
+            raise EnvforgeError(
+                "no-isolation-here",
+                f"the step `{step.name}` builds `{requirement.name}` without isolation, which needs an index's sdist",
+                hint="serve it from an index, or build its wheel beforehand and name that",
+            )
         own = _Source(bench, step, requirement.name, builds, no_build=no_build).wheel(requirement.url, base)
         if own.name != canonicalize_name(requirement.name):
             raise EnvforgeError(
@@ -69,17 +79,53 @@ class _Source:
         """The wheel that ``url`` leads to."""
         if url.startswith("git+"):
             return self._from_git(url.removeprefix("git+"))
-        parts = urlsplit(url)
+        try:
+            address, said = _fragment(url)
+            parts = urlsplit(address)
+        except ValueError as error:
+            raise EnvforgeError(
+                "bad-url", f"the step `{self._step.name}` names an address that is none", cause=str(error)
+            ) from error
+        self._check_hash(said)
         if parts.scheme in {"http", "https"}:
-            return self._from_url(url)
-        path = Path(unquote(parts.path)) if parts.scheme == "file" else base / url
+            return self._from_url(address, said)
+        path = Path(unquote(parts.path)) if parts.scheme == "file" else base / address
         if not path.exists():
             raise EnvforgeError(
                 "path-missing",
                 f"the step `{self._step.name}` names `{path}`, which does not exist",
                 hint="paths count from the profile's folder",
             )
+        wanted = said.get("sha256")
+        if wanted and path.is_file():
+            self._match(str(path), wanted, hashlib.sha256(path.read_bytes()).hexdigest())
         return self._from_path(path)
+
+    def _check_hash(self, said: dict[str, str]) -> None:
+        """Refuse what the fragment asks for and nobody would check."""
+        odd = [key for key in said if key.lower() in {"sha1", "sha224", "sha384", "sha512", "md5"} or key == "SHA256"]
+        if odd or ("sha256" in said and len(said["sha256"]) != _SHA256) or "subdirectory" in said:
+            raise EnvforgeError(
+                "bad-fragment",
+                f"the step `{self._step.name}` has a reference whose fragment cannot be followed",
+                cause=", ".join(f"{key}={value}" for key, value in said.items()),
+                hint="`#sha256=` with 64 digits is checked; `subdirectory` works with Git only",
+            )
+
+    @staticmethod
+    def _match(shown: str, wanted: str, actual: str) -> None:
+        if wanted.lower() != actual:
+            raise EnvforgeError("hash-mismatch", f"`{shown}` has sha256 {actual}, the profile says {wanted}")
+
+    def _online(self, shown: str) -> None:
+        if self._bench.offline:
+            raise EnvforgeError(
+                "not-cached", f"offline, `{shown}` cannot be had", hint="run it once without `--offline`"
+            )
+
+    def _key(self, source: str) -> str:
+        """What is built with other variables or build constraints is another wheel."""
+        return f"{source}{variant(self._step)}"
 
     def _keep(self, source: str, path: Path, origin: Origin, shown: str) -> BuiltWheel:
         """Take a wheel as it is, build anything else."""
@@ -99,7 +145,7 @@ class _Source:
 
     def _from_path(self, path: Path) -> BuiltWheel:
         digest = _tree_digest(path)
-        source = f"path:{digest}"
+        source = self._key(f"path:{digest}")
         known = self._bench.built.of_source(source)
         if known is not None:
             return known
@@ -107,15 +153,19 @@ class _Source:
         if path.is_dir():
             # A build leaves folders beside its source, which is the user's and not ours to write to.
             copy = self._scratch() / "source"
-            shutil.copytree(path, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__"))
+            try:
+                shutil.copytree(path, copy, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+            except shutil.Error as error:
+                raise EnvforgeError(
+                    "path-unreadable", f"`{path}` cannot be read whole", cause=str(error)[:400]
+                ) from error
             return self._keep(source, copy, origin, str(path))
         return self._keep(source, path, origin, str(path))
 
-    def _from_url(self, url: str) -> BuiltWheel:
-        address, said = _fragment(url)
+    def _from_url(self, address: str, said: dict[str, str]) -> BuiltWheel:
         shown = without_credentials(address)
-        source = f"url:{url}"
-        known = self._bench.built.of_source(source)
+        wanted = said.get("sha256", "").lower()
+        known = self._bench.built.of_source(self._key(f"url:{wanted}")) if wanted else None
         if known is not None:
             return known
         file = unquote(urlsplit(address).path).rpartition("/")[2]
@@ -125,6 +175,7 @@ class _Source:
                 f"`{shown}` is neither a wheel nor an sdist",
                 hint="its last part must be the file's name",
             )
+        self._online(shown)
         target = self._scratch() / file
         digest = hashlib.sha256()
         try:
@@ -138,12 +189,13 @@ class _Source:
                     stream.write(chunk)
         except Unreachable as error:
             raise EnvforgeError("url-unreachable", f"`{shown}` cannot be fetched", cause=str(error)) from error
-        wanted = said.get("sha256")
-        if wanted and wanted.lower() != digest.hexdigest():
-            raise EnvforgeError(
-                "hash-mismatch", f"`{shown}` has sha256 {digest.hexdigest()}, the profile says {wanted}"
-            )
-        return self._keep(source, target, Origin(kind="url", url=shown, sha256=digest.hexdigest()), shown)
+        actual = digest.hexdigest()
+        if wanted:
+            self._match(shown, wanted, actual)
+        # By what came, not by its address: without a hash another file may lie there tomorrow.
+        source = self._key(f"url:{actual}")
+        origin = Origin(kind="url", url=shown, sha256=actual)
+        return self._bench.built.of_source(source) or self._keep(source, target, origin, shown)
 
     def _from_git(self, url: str) -> BuiltWheel:
         address, said = _fragment(url)
@@ -160,8 +212,12 @@ class _Source:
                 hint=f"use one of {', '.join(sorted(_SCHEMES))}, and a branch, tag or commit",
             )
         clone = self._scratch() / "clone"
+        known = self._bench.built.of_source(self._key(f"git:{shown}@{revision}#{folder}"))
+        if known is not None:
+            return known  # a whole commit, built before: nothing to ask
+        self._online(shown)
         commit = self._fetch(clone, repository, revision, shown)
-        source = f"git:{shown}@{commit}#{folder}"
+        source = self._key(f"git:{shown}@{commit}#{folder}")
         known = self._bench.built.of_source(source)
         if known is not None:
             return known

@@ -16,6 +16,7 @@ from envforge.model.profile import Action, Profile, Step
 from envforge.model.progress import Note, StepDone, Working
 from envforge.model.state import FileRow, Observation, State
 from envforge.probe import prefix as prefixes
+from envforge.probe import processes
 from envforge.rules.context import Moment
 from envforge.rules.diff import changes as differences
 from envforge.store.journal import Journal
@@ -23,15 +24,16 @@ from envforge.system import clock, process
 
 from . import inside
 from .bench import Bench
-from .comparing import compare, enriched, journalled
+from .comparing import compare, enriched, foreign, journalled
 from .damage import damage
 from .planner import Planner
 from .recorder import Recorder
-from .sdists import inside as inside_key
-from .sdists import sdist_wheel, variant
+from .sdists import sdist_wheel
 from .shop import Shop
 from .timeline import Timeline
 from .trust import Trust
+from .variants import inside as inside_key
+from .variants import variant
 from .watching import Watched
 
 
@@ -87,6 +89,11 @@ class Executor:
             if not completed.ok:
                 raise self._work.uv.failure(completed, "base")
         observation = self._look()
+        if self._trust.poisoned(observation, expected, set(expected)):
+            self._work.uv.evict(tuple(expected))
+            self._work.uv.uninstall(self.prefix, tuple(expected), self._log(0, "base"))
+            self._work.uv.install(self.prefix, base, self._work.scratch, self._log(0, "base"))
+            observation = self._look()
         self._take(0, None, observation, expected)
         self._open_timeline(self.state, observation)
 
@@ -130,7 +137,20 @@ class Executor:
             state[name].requires != predicted.state[name].requires for name in self._fresh if name in state
         )
         unplanned = () if ran or replan else compare(predicted, before, state)
-        hurt = damage(step.name, self.prefix, rows, before=before, after=state, profile=self._profile) if ran else ()
+        hurt = (
+            damage(
+                step.name,
+                self.prefix,
+                rows,
+                observation.files,
+                before=before,
+                after=state,
+                profile=self._profile,
+                known=self._work.known,
+            )
+            if ran
+            else ()
+        )
         moment = Moment(step=step, state=state, observation=observation)
         causes = {change.name: change.because for change in predicted.changes if change.because is not None}
         opens, heals = self.timeline.add(moment, causes)
@@ -155,9 +175,29 @@ class Executor:
         return done, replan
 
     def damage(self, check: str) -> tuple[Finding, ...]:
-        """What foreign code that ran since did to the environment; ``check`` is what to call it."""
-        after = enriched(prefixes.look(self.prefix).state, self.state)
-        return damage(check, self.prefix, self.rows, before=self.state, after=after, profile=self._profile)
+        """What foreign code that ran since did to the environment; ``check`` is what to call it.
+
+        Unlike a step, a check may not even change what is installed by proper means.
+        """
+        observation = prefixes.look(self.prefix)
+        after = enriched(observation.state, self.state)
+        hurt = damage(
+            check,
+            self.prefix,
+            self.rows,
+            observation.files,
+            before=self.state,
+            after=after,
+            profile=self._profile,
+            known=self._work.known,
+        )
+        told = {each.subject for each in hurt}
+        moved = tuple(each for each in foreign(check, self.state, after) if each.subject not in told)
+        for each in processes.using(self.prefix):
+            self._shop.tell(
+                Note(text=f"process {each.pid} that {check} started still runs: {' '.join(each.argv)}", level="warning")
+            )
+        return (*hurt, *moved)
 
     def _change(self, position: int, predicted: StepPlan, planner: Planner) -> None:
         log = self._log(position, predicted.step.name)
@@ -171,7 +211,7 @@ class Executor:
             if not completed.ok:
                 raise self._work.uv.failure(completed, predicted.step.name)
         chosen = [
-            planner.artefacts[(change.after.name, change.after.version)]
+            planner.artefacts[(predicted.step.name, change.after.name)]
             for change in predicted.changes
             if change.after is not None
         ]
@@ -209,7 +249,7 @@ class Executor:
             self._work.known.forget(expected[name].sha256 or "")
         self._work.uv.evict(tuple(hit))
         self._work.uv.uninstall(self.prefix, tuple(hit), log)
-        artefacts = [planner.artefacts[(name, expected[name].version)] for name in hit]
+        artefacts = [planner.artefacts[(predicted.step.name, name)] for name in hit]
         self._install(predicted, [self._ready(predicted.step, artefact) for artefact in artefacts], log)
         left = self._trust.damaged(tuple(hit), expected)
         if left:

@@ -44,7 +44,8 @@ def generation(home: Home, name: str, number: int) -> GenerationRecord:
         problem = f"{error.message}: {error.cause}" if error.cause else error.message
     except (KeyError, TypeError, ValueError) as error:
         problem = f"`{home.journal(name, number)}` holds a step in a shape that is not known ({error})"
-    ended = _last(events, "finished", "switched")
+    # A rollback switches to it once more, long after it was finished.
+    ended = next((event for event in events if event.kind in {"finished", "switched"}), None)
     broken = _last(events, "failed", "interrupted")
     return GenerationRecord(
         number=number,

@@ -15,6 +15,8 @@ from typing import Any
 
 from envforge.model.state import FileRow, Observation, State
 
+_NOTES = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"})
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -38,7 +40,7 @@ class Known:
 
     def new(self, sha256: str) -> bool:
         """Whether the wheel was never installed from this cache."""
-        return not self._read(sha256)
+        return not (self.folder / sha256).exists()
 
     def lies(self, sha256: str) -> frozenset[str]:
         """Paths of which the wheel's own RECORD does not tell the truth, as seen when it was fresh."""
@@ -48,9 +50,7 @@ class Known:
         """Keep what was not known. ``lies``: canonical name -> paths, see `lies`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         new = {
-            name: item.sha256
-            for name, item in state.items()
-            if item.sha256 is not None and not (self.folder / item.sha256).exists()
+            name: item.sha256 for name, item in state.items() if item.sha256 is not None and not self._read(item.sha256)
         }
         if new:
             for name, (size, look) in _looks(observation, set(new)).items():
@@ -86,9 +86,16 @@ def _looks(observation: Observation, names: set[str]) -> dict[str, tuple[int, st
 
 
 def _look(row: FileRow) -> str:
-    return f"{row.path}\0{row.size}\0{row.mtime}\n"
+    return f"{inner(row.path)}\0{row.size}\0{row.mtime}\n"
+
+
+def inner(path: str) -> str:
+    """A path as the wheel has it, the same for every Python."""
+    return path.partition("/site-packages/")[2] or path
 
 
 def _as_is(row: FileRow) -> bool:
     """Not what an installer writes anew each time: scripts, and its own notes in the dist-info."""
-    return "/site-packages/" in row.path and ".dist-info/" not in row.path
+    name = row.path.rpartition("/")[2]
+    own = ".dist-info/" in row.path and (name in _NOTES or name.startswith("uv_"))
+    return not own and not row.path.startswith("bin/")

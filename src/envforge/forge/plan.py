@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from envforge.engines.artefacts import Artefact
@@ -104,17 +105,20 @@ def predict(
     *,
     machine: Machine | None = None,
     locked: Sequence[State] = (),
+    exact: bool = False,
 ) -> Plan:
     """Let ``planner`` predict every step of ``profile``, and sum up.
 
     ``machine`` is what the cards and the free space are judged by, this one where None.
-    ``locked``: states of leading steps, taken as they are.
+    ``locked``: states of leading steps, taken as they are; where one cannot be, its step is resolved anew, unless
+    ``exact``: then that is an EnvforgeError.
     """
     base = dict(planner.state)
     steps: list[StepPlan] = []
     for position, step in enumerate(profile.steps, 1):
         shop.tell(Working(what=f"planning {step.name} ({position}/{len(profile.steps)})"))
-        adopted = _adopted(shop, planner, step, locked[position - 1]) if position <= len(locked) else None
+        adopt = planner.adopt if exact else partial(_adopted, shop, planner)
+        adopted = adopt(step, locked[position - 1]) if position <= len(locked) else None
         if adopted is None:
             locked = locked[: position - 1]
         steps.append(adopted or planner.predict(step))

@@ -32,12 +32,13 @@ from envforge.system import clock, process
 from . import direct
 from .bench import Bench
 from .constraints import bounds, constraints, guards_in_the_way, held, requirement_name
-from .sdists import inside, sdist_wheel, variant
+from .sdists import sdist_wheel
 from .timeline import Timeline
+from .variants import inside, variant
 
 
 class Planner:
-    """``state`` is what is installed after the last predicted step. ``artefacts``: (name, version) -> its file.
+    """``state``: what is installed after the last predicted step; ``artefacts``: (step, name) -> the file it brings.
 
     A planner may start from a real environment in the middle of a build: ``base`` is then what was found there,
     ``metadata`` its METADATA, ``timeline`` what came before.
@@ -97,18 +98,23 @@ class Planner:
         return self._foreseen(step, before, started, builds=tuple(builds), notes=tuple(notes))
 
     def adopt(self, step: Step, state: State) -> StepPlan:
-        """Take ``state`` (of a lock) as what ``step`` leaves, without asking a resolver. Raises EnvforgeError."""
+        """Take ``state`` (of a lock) as what ``step`` leaves, without asking a resolver. Raises EnvforgeError.
+
+        What a program put there no lock gives back: it is left as it is now.
+        """
         started = clock.monotonic()
         before = dict(self.state)
-        moved = differences(before, state)
+        if step.action is Action.RUN:
+            return self.predict(step)
+        moved = [each for each in differences(before, state) if (each.after or before[each.name]).sha256 is not None]
         found = [(change, self._bench.router.locked(change.after)) for change in moved if change.after is not None]
         entering = [(change.name, artefact, self._bench.router.metadata(artefact)) for change, artefact in found]
         self._leave(change.name for change in moved if change.before is not None)
         for name, artefact, metadata in entering:
-            self.artefacts[(name, artefact.version)] = artefact
+            self.artefacts[(step.name, name)] = artefact
             self.state[name] = distribution(artefact, metadata)
             self._phantom.add(name, artefact.version, metadata)
-        return self._foreseen(step, before, started, notes=("from the lock of the generation before",))
+        return self._foreseen(step, before, started, notes=("from the lock, not resolved",))
 
     def _foreseen(
         self, step: Step, before: State, started: float, *, builds: tuple[str, ...] = (), notes: tuple[str, ...] = ()
@@ -128,7 +134,7 @@ class Planner:
                 before=before.get(name),
                 after=self.state.get(name),
                 because=causes.get(name),
-                download=self._download(name),
+                download=self._download(step, name),
             )
             for name in sorted({*before, *self.state})
             if before.get(name) != self.state.get(name)
@@ -198,7 +204,7 @@ class Planner:
             metadata = self._bench.router.metadata(artefact)
         else:
             metadata = pkg_info(self._bench.router.fetch(artefact))
-        self.artefacts[(name, version)] = artefact
+        self.artefacts[(step.name, name)] = artefact
         self.state[name] = distribution(artefact, metadata)
         self._phantom.add(name, version, metadata)
 
@@ -275,9 +281,8 @@ class Planner:
                 hint="use `install` for a distribution that is to be added",
             )
 
-    def _download(self, name: str) -> int | None:
-        item = self.state.get(name)
-        artefact = self.artefacts.get((name, item.version)) if item is not None else None
+    def _download(self, step: Step, name: str) -> int | None:
+        artefact = self.artefacts.get((step.name, name)) if name in self.state else None
         if artefact is None or artefact.sha256 is None:
             return artefact.size if artefact else None
         return 0 if artefact.built or self._bench.known.size(artefact.sha256) is not None else artefact.size

@@ -33,6 +33,7 @@ def remove(shop: Shop, name: str, *, in_use: bool = False) -> Result[RemoveView]
     """
     home = shop.home
     with locking.hold(home, require(home, name), f"remove {name}"):
+        home.refuse_foreign(name)
         if not in_use:
             refuse_in_use(home, name)
         generations = home.generations(name)

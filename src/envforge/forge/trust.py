@@ -9,7 +9,7 @@ from pathlib import Path
 from envforge.model.state import Observation, State
 from envforge.probe import prefix as prefixes
 
-from .known import Known
+from .known import Known, inner
 
 
 class Trust:
@@ -40,7 +40,7 @@ class Trust:
         found = {}
         for name, paths in prefixes.damaged(self._prefix, names).items():
             lies = self._known.lies(expected[name].sha256 or "")
-            wrong = tuple(path for path in paths if path not in lies and (self._prefix / path).exists())
+            wrong = tuple(path for path in paths if inner(path) not in lies and (self._prefix / path).exists())
             if wrong:
                 found[name] = wrong
         return found

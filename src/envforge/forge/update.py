@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.profile import Profile
@@ -14,11 +12,11 @@ from envforge.model.state import State
 from envforge.profiles import loader
 from envforge.store import profiles as kept_profiles
 from envforge.store import snapshots
-from envforge.store.journal import Journal
 from envforge.store.layout import Home, check_name
 from envforge.store.locking import hold
 
 from .create import build
+from .generations import beginning
 from .plan import check
 from .shop import Shop
 
@@ -36,7 +34,7 @@ def update(shop: Shop, name: str) -> Result[Build]:
                 hint=f"`envforge create PROFILE --name {name}` builds it" if known else "`envforge list` names them",
             )
         recorded = loader.loads(kept_profiles.text(home, name, current), str(kept_profiles.path(home, name, current)))
-        profile = loader.load(_source(home, name, current))
+        profile = loader.load(source(home, name, current))
         check(profile)
         locked = unchanged(shop, name, current, recorded, profile)
         if locked:
@@ -46,27 +44,21 @@ def update(shop: Shop, name: str) -> Result[Build]:
         return build(shop, profile, name, command="update", any_machine=True, locked=locked)
 
 
-def _source(home: Home, name: str, generation: int) -> Path:
+def source(home: Home, name: str, generation: int) -> Path:
     """The file that the generation was built from. Raises EnvforgeError where it is gone."""
-    source = Path(str(_started(home, name, generation).get("source", "")))
-    if not source.is_file():
+    path = Path(str(beginning(home, name, generation).get("source", "")))
+    if not path.is_file():
         raise EnvforgeError(
             "profile-gone",
-            f"the profile of `{name}` was read from `{source}`, which is no longer there",
+            f"the profile of `{name}` was read from `{path}`, which is no longer there",
             hint=f"`envforge create PROFILE --name {name} --replace` builds it from another",
         )
-    return source
-
-
-def _started(home: Home, name: str, generation: int) -> Mapping[str, Any]:
-    """What the journal says of the beginning of a build; nothing where the journal is gone."""
-    events = Journal(home.journal(name, generation)).events()
-    return next((event.data for event in events if event.kind == "started"), {})
+    return path
 
 
 def unchanged(shop: Shop, name: str, generation: int, recorded: Profile, profile: Profile) -> tuple[State, ...]:
     """What the lock holds after each leading step that reads as it did, under the same Python and constraints."""
-    if _started(shop.home, name, generation).get("substitutes", {}) != dict(shop.settings.substitutes):
+    if beginning(shop.home, name, generation).get("substitutes", {}) != dict(shop.settings.substitutes):
         return ()  # another source may hold other builds: what the lock says may not be had, or not be wanted
 
     def frame(each: Profile) -> tuple[object, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .machine import Ambient
+from .plan import Change
 from .state import Distribution
 
 Stamp = tuple[int, int, int, int]
@@ -16,11 +18,13 @@ Seen = Mapping[str, Stamp]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDrift:
-    """One file that is not as recorded. ``kind``: missing, modified, extra, unreadable.
+    """One file that is not as recorded. ``kind``: missing, modified, extra, unreadable (a file, or a folder that hides
+    recorded files).
 
-    ``owners``: canonical names, empty = nobody. ``expected`` and ``actual``: sha256 (hex), None where not known.
-    ``when``: nanoseconds since 1970 of the change as far as file times tell (of the folder, for what is gone);
-    ``uid``: who owns the file now (or the folder).
+    ``owners``: canonical names, empty = nobody. ``expected`` and ``actual``: sha256 (hex; of a symlink see
+    `probe.hashing`), None where not known.
+    ``when``: nanoseconds since 1970 of the change as far as file times tell (for what is gone, when its folder last
+    changed: it was gone by then); ``uid``: who owns the file now (or the folder).
     """
 
     path: str
@@ -34,11 +38,11 @@ class FileDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """``missing``, ``extra``, ``changed``: canonical names, by the dist-info folders.
+    """``missing``, ``extra``, ``changed``: canonical names, by the dist-info folders, sorted.
 
-    ``before``: as recorded, ``after``: as found. ``files``: what differs, sorted by path, those of missing and extra
-    distributions among them.
-    ``infos``: canonical name -> (when, uid, INSTALLER) of the dist-info that lies there now.
+    ``before``: as recorded, ``after``: as found. ``files``: what differs, sorted by path, those of missing, extra and
+    changed distributions among them.
+    ``infos``: canonical name -> (nanoseconds since 1970, uid, INSTALLER) of the dist-info of each extra or changed one.
     """
 
     before: Mapping[str, Distribution]
@@ -48,6 +52,27 @@ class Drift:
     changed: tuple[str, ...] = ()
     files: tuple[FileDrift, ...] = ()
     infos: Mapping[str, tuple[int, int, str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What leaks into an environment from the host, and code in it that nobody owns.
+
+    ``system_site``: pyvenv.cfg lets the packages of the base Python in. ``user_site``: the user's site-packages for
+    this Python, None unless Python would look there and it holds something; ``shadowed``: canonical names of the
+    distributions that both hold. ``pythonpath``: its entries; ``libraries``: LD_LIBRARY_PATH, LD_PRELOAD and LD_AUDIT
+    as far as they are set; ``proxies``: variables that say ``socks://``; ``ambient``: what the
+    host says to pip, uv and conda, and what else to Python. ``unowned``: paths relative to the prefix.
+    """
+
+    system_site: bool = False
+    user_site: str | None = None
+    shadowed: tuple[str, ...] = ()
+    pythonpath: tuple[str, ...] = ()
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    proxies: tuple[str, ...] = ()
+    ambient: tuple[Ambient, ...] = ()
+    unowned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,34 +118,19 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mend:
-    """One act of a repair: reinstall, install, remove (a distribution), restore-file, remove-file (a path)."""
+class Audits:
+    """Of all environments that have a generation in use, by name."""
 
-    act: str
-    subject: str
-    because: str
-    version: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repair:
-    """``acts``: what was done, or with ``dry_run`` would be; ``left``: what no repair in place clears, with why.
-
-    ``evicted``: distributions whose poisoned copy was taken out of the cache; ``audit``: what it said afterwards.
-    """
-
-    environment: str
-    generation: int
-    dry_run: bool
-    acts: tuple[Mend, ...]
-    left: tuple[str, ...] = ()
-    evicted: tuple[str, ...] = ()
-    audit: Audit | None = None
+    environments: tuple[Audit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """A rollback: from which generation to which; ``built``: the target had to be built, it did not exist."""
+    """A rollback: from which generation to which; ``before`` None = none was in use.
+
+    ``built``: ``after`` had to be built, of ``snapshot``; it is 0 where its plan was refused. ``switched``: the
+    environment now is ``after``. ``changes``: what the records of ``after`` hold otherwise than those of ``before``.
+    """
 
     environment: str
     before: int | None
@@ -128,32 +138,5 @@ class Switch:
     snapshot: str | None
     built: bool
     seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
-    """``snapshot``: id of the new snapshot; ``not_reproducible``: what a fresh build would not bring, with why."""
-
-    environment: str
-    snapshot: str
-    changes: int
-    not_reproducible: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
-    environment: str
-    generation: int
-    sealed: bool
-    files: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
-    """``generations``: ``NAME/G``, removed (or would be); ``bytes``: freed; ``lost``: no longer restorable offline."""
-
-    dry_run: bool
-    generations: tuple[str, ...]
-    cached: int
-    bytes: int
-    lost: tuple[str, ...] = ()
+    switched: bool = True
+    changes: tuple[Change, ...] = ()

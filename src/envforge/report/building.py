@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from rich.console import RenderableType
 from rich.text import Text
 
+from envforge.model.drift import Switch
 from envforge.model.finding import Severity
 from envforge.model.plan import GuardVerdict, Plan, StepPlan, Verdict
 from envforge.model.profile import Action, Guard, Hold, Keep, Profile, SmokeKind
@@ -83,6 +84,21 @@ def build(value: Build, *, verbose: bool, program: str = "envforge") -> list[Ren
     )
     lines.append(_ending(value, program))
     return lines
+
+
+def switch(value: Switch, *, verbose: bool) -> list[RenderableType]:
+    """From which generation to which, and what that changes."""
+    before = f"generation {value.before}" if value.before is not None else "no generation"
+    if not value.switched:
+        stays = f"{value.environment} stays at {before}" if value.before is not None else "nothing is in use"
+        kept = f"; generation {value.after} is kept to look at" if value.after else "; nothing was built"
+        return [Text(stays + kept, style="bold red")]
+    if value.before == value.after:
+        return [Text(f"{value.environment} is at generation {value.after} already", style="green")]
+    head = Text.assemble((value.environment, "bold"), f" {before} → ", (f"generation {value.after}", "bold"))
+    if value.built:
+        head.append(f", built from {value.snapshot} in {words.seconds(value.seconds)}", style="dim")
+    return [head, *(page.changes(value.changes, verbose=verbose) or [Text("the same distributions", style="dim")])]
 
 
 def _ending(value: Build, program: str) -> RenderableType:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from envforge.model.drift import Audit, Audits, Switch
 from envforge.model.machine import Machine
 from envforge.model.plan import Plan
 from envforge.model.result import Build, Result
@@ -20,7 +21,7 @@ from envforge.model.views import (
     ShowView,
 )
 
-from . import building, looking, page
+from . import auditing, building, looking, page
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -34,6 +35,9 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     HistoryView: looking.history,
     DiffView: looking.diff,
     RemoveView: looking.remove,
+    Audit: auditing.audit,
+    Audits: auditing.audits,
+    Switch: building.switch,
 }
 
 

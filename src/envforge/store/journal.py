@@ -47,6 +47,8 @@ class Journal:
 
         Raises EnvforgeError ``corrupt-record`` naming file and line.
         """
+        if self.path.exists() and not self.path.is_file():
+            raise corrupt(self.path, what="the journal", cause="it is no file")
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:

@@ -17,6 +17,7 @@ _PASSED = (
 )  # fmt: skip
 
 PROXY_NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_CONFIGURED: set[str] = set()
 _SHORT = 3  # a password of so few letters would blank out half of every text
 
 
@@ -46,12 +47,12 @@ def hermetic(extra: Mapping[str, str] | None = None, allow: Collection[str] = ()
 
 
 # What a step's variables may not do to an engine: load code into it, or lead it past the router.
-_NOT_FOR_ENGINES = ("LD_", "UV_", "PIP_", "PYTHON", "SSL_", "GIT_")
+_NOT_FOR_ENGINES = ("LD_", "RUST_", "UV_", "PIP_", "PYTHON", "SSL_", "GIT_")
 
 
 def for_engine(given: Mapping[str, str], *, builds: bool) -> dict[str, str]:
     """A step's variables as far as an engine gets them; a build also gets ``LD_LIBRARY_PATH`` and its like."""
-    kept = _NOT_FOR_ENGINES[1:] if builds else _NOT_FOR_ENGINES
+    kept = _NOT_FOR_ENGINES[2:] if builds else _NOT_FOR_ENGINES
     return {
         name: value
         for name, value in given.items()
@@ -66,8 +67,13 @@ def scrubbed(text: str) -> str:
     return text
 
 
+def keep_secret(*texts: str) -> None:
+    """Passwords that the configuration holds: `scrubbed` takes them out, too."""
+    _CONFIGURED.update(text for text in texts if text)
+
+
 def _secrets() -> tuple[str, ...]:
-    found = []
+    found = list(_CONFIGURED)
     for name, value in os.environ.items():
         if name.lower().endswith("_proxy") and "@" in value:
             found.append(value.rpartition("@")[0].rpartition("://")[2].partition(":")[2])

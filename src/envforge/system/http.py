@@ -10,14 +10,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from http import HTTPStatus
 from pathlib import Path
 from queue import LifoQueue
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
-from .environ import variables
+from .environ import keep_secret, variables
 
 if TYPE_CHECKING:
     import httpx
@@ -73,6 +74,9 @@ def proxies(override: str | None = None) -> Proxies:
             if value.startswith("socks://"):
                 rewritten.append(spelling)
             found.setdefault(name, value)
+    for url in (override or "", *found.values()):
+        user, _, password = url.rpartition("@")[0].rpartition("://")[2].partition(":")
+        keep_secret(password or user, unquote(password or user))
     exempt = tuple(entry.strip() for entry in found.get("no_proxy", "").split(",") if entry.strip())
     if override:
         return Proxies(http=_usable(override), https=_usable(override), exempt=exempt)
@@ -356,6 +360,8 @@ def _handler(answer: Callable[[Request], Response]) -> type[StreamRequestHandler
             length = len(body) if isinstance(body, bytes) else response.length
             stays = length is not None and request.headers.get("connection", "").lower() != "close"
             lines = [f"HTTP/1.1 {response.status} {_REASONS.get(response.status, 'Other')}"]
+            # pip keeps no answer without a date, however long it may be kept.
+            lines.append(f"Date: {formatdate(usegmt=True)}")
             # An address out of a page may hold a line break: it stays one header.
             lines += [f"{name}: {''.join(value.splitlines())}" for name, value in response.headers.items()]
             lines += [f"Content-Length: {length}"] if length is not None else []

@@ -1,0 +1,130 @@
+"""Building again what a lock holds: with the Python of then, from the cache first, and never by a resolver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from envforge.model.errors import EnvforgeError
+from envforge.model.finding import Finding, Severity
+from envforge.model.profile import Action, Profile
+from envforge.model.progress import Note
+from envforge.model.result import Build, Result
+from envforge.model.state import Distribution, State
+from envforge.probe import pythons
+from envforge.rules.diff import changes as differences
+from envforge.store import snapshots
+
+from .create import build
+from .generations import beginning, profile, states
+from .plan import check
+from .shop import Shop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """What a generation held after each of its first steps. ``python``: full version; ``substitutes``: of then."""
+
+    generation: int
+    profile: Profile
+    states: tuple[State, ...]
+    python: str
+    substitutes: Mapping[str, str]
+
+
+def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lock:
+    """The lock of the first ``steps`` steps, all where None.
+
+    Raises EnvforgeError where a record is gone or damaged, ``not-restorable`` where there are not so many steps.
+    """
+    home = shop.home
+    whole = profile(home, name, generation)
+    count = len(whole.steps) if steps is None else steps
+    if count > len(whole.steps):
+        raise EnvforgeError(
+            "not-restorable",
+            f"`{name}/{generation}.{count}` cannot be built: no step of its profile made it",
+            hint=f"`{name}/{generation}.{len(whole.steps)}` is the last that a step made",
+        )
+    cut = whole if count == len(whole.steps) else _cut(whole, count)
+    return Lock(
+        generation=generation,
+        profile=cut,
+        states=states(home, name, generation, count),
+        python=snapshots.read(home, name, generation, count).python,
+        substitutes=dict(beginning(home, name, generation).get("substitutes", {})),
+    )
+
+
+def _cut(whole: Profile, steps: int) -> Profile:
+    from envforge.profiles.build import dump  # noqa: PLC0415 - only who restores part of a profile writes one
+
+    cut = replace(whole, steps=whole.steps[:steps])
+    return replace(cut, text=dump(cut))
+
+
+def restore(shop: Shop, name: str, held: Lock, *, command: str, no_build: bool = False) -> Result[Build]:
+    """A new generation that holds what ``held`` does; the caller holds the environment's lock.
+
+    Raises EnvforgeError ``not-cached`` or ``not-restorable`` naming every file that cannot be had, and as `build` does.
+    What a program that ran again made of it otherwise is a warning in the findings.
+    """
+    check(held.profile)
+    shop.tell(Note(text=f"`{name}/{held.generation}.{len(held.states)}` is built anew from its lock"))
+    settings = replace(shop.settings, substitutes=held.substitutes)
+    again = [step.name for step in held.profile.steps if step.action is Action.RUN]
+    if again:
+        steps = ", ".join(f"`{each}`" for each in again)
+        shop.tell(Note(text=f"run again, since no lock holds what a program does: {steps}"))
+    result = build(
+        replace(shop, settings=settings),
+        held.profile,
+        name,
+        command=command,
+        # It was built for this machine, or in spite of it, once: a card that does not fit is told again, not refused.
+        any_machine=True,
+        no_build=no_build,
+        locked=held.states,
+        exact=True,
+        python=_python(shop, held),
+    )
+    made = result.data.generation
+    last = snapshots.latest(shop.home, name, made) if made and result.data.switched else None
+    if last is None or not held.states:
+        return result
+    return replace(result, findings=(*result.findings, *_otherwise(name, held, last.state)))
+
+
+def _python(shop: Shop, held: Lock) -> str:
+    """The version of the Python to take: the very one where it is here, else another of the same minor version."""
+    try:
+        pythons.find(held.python)
+    except EnvforgeError:
+        minor = ".".join(held.python.split(".")[:2])
+        there = pythons.find(minor).version
+        shop.tell(Note(text=f"Python {held.python} is not here any more: Python {there} is taken", level="warning"))
+        return minor
+    return held.python
+
+
+def _otherwise(name: str, held: Lock, now: State) -> tuple[Finding, ...]:
+    """Where the new generation does not hold what the lock's did."""
+    return tuple(
+        Finding(
+            id="package-changed",
+            severity=Severity.WARNING,
+            subject=change.name,
+            message=f"`{change.name}` is {_told(change.after)}, in generation {held.generation} it was "
+            f"{_told(change.before, change.after)}",
+            evidence={"before": change.before.version if change.before else None, "generation": held.generation},
+            remedy="a step of kind run, or another Python, brought it, and no lock holds that: "
+            f"see `envforge history {name}`",
+        )
+        for change in differences(held.states[-1], now)
+    )
+
+
+def _told(item: Distribution | None, other: Distribution | None = None) -> str:
+    if item is None:
+        return "absent"
+    return f"{item.version}, with other contents" if other and other.version == item.version else item.version
