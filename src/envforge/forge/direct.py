@@ -86,7 +86,7 @@ class _Source:
             raise EnvforgeError(
                 "bad-url", f"the step `{self._step.name}` names an address that is none", cause=str(error)
             ) from error
-        self._check_hash(said)
+        self._check_hash(address, said)
         if parts.scheme in {"http", "https"}:
             return self._from_url(address, said)
         path = Path(unquote(parts.path)) if parts.scheme == "file" else base / address
@@ -101,10 +101,11 @@ class _Source:
             self._match(str(path), wanted, hashlib.sha256(path.read_bytes()).hexdigest())
         return self._from_path(path)
 
-    def _check_hash(self, said: dict[str, str]) -> None:
+    def _check_hash(self, address: str, said: dict[str, str]) -> None:
         """Refuse what the fragment asks for and nobody would check."""
         odd = [key for key in said if key.lower() in {"sha1", "sha224", "sha384", "sha512", "md5"} or key == "SHA256"]
-        if odd or ("sha256" in said and len(said["sha256"]) != _SHA256) or "subdirectory" in said:
+        part = "subdirectory" in said and not address.endswith(".whl")
+        if odd or ("sha256" in said and len(said["sha256"]) != _SHA256) or part:
             raise EnvforgeError(
                 "bad-fragment",
                 f"the step `{self._step.name}` has a reference whose fragment cannot be followed",
