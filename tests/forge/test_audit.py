@@ -131,3 +131,15 @@ def test_neither_or_both_of_name_and_all_is_wrong_usage(house: tuple[Cli, Server
     ended(cli.run("audit"), 2)
     ended(cli.run("audit", "demo", "--all"), 2)
     ended(cli.run("audit", "nothing"), 2)
+
+
+def test_a_profile_that_moved_on_is_outdated_and_no_drift(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    assert ended(cli.run("audit", "demo"), 0).data["outdated"] == []
+    file = cli.work / "profiles/demo.yaml"
+    edited = yaml.safe_load(file.read_text())
+    edited["steps"].append({"name": "more", "install": ["six"]})
+    file.write_text(yaml.safe_dump(edited, sort_keys=False))
+    answer = ended(cli.run("audit", "demo"), 0)
+    assert len(answer.data["outdated"]) == 1
+    assert answer.data["events"] == []

@@ -38,10 +38,9 @@ _FAILED = 424
 
 @dataclass(slots=True, kw_only=True)
 class Asked:
-    """What one engine run asked for: to say afterwards what was being tried and which file was looked at."""
+    """What one engine run asked for: to say afterwards what was being tried."""
 
     names: list[str] = field(default_factory=list)
-    metadata: set[str] = field(default_factory=set)
     failures: list[Failure] = field(default_factory=list)
 
 
@@ -313,9 +312,7 @@ class Router:
         if artefact is None:
             return Response(status=404)
         if file.endswith(".metadata"):
-            data = self.metadata(artefact)
-            self.asked.metadata.add(artefact.id)
-            return Response(body=data, headers={"Content-Type": "text/plain", **replies.FOREVER})
+            return Response(body=self.metadata(artefact), headers={"Content-Type": "text/plain", **replies.FOREVER})
         if artefact.built is not None:
             return replies.whole_file(self.built.path(artefact.id), artefact)
         kept = self._folder / "files" / artefact.id

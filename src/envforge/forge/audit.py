@@ -13,7 +13,7 @@ from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Profile
 from envforge.model.progress import Working
 from envforge.model.result import Result
-from envforge.model.snapshot import Snapshot
+from envforge.model.snapshot import Event, Snapshot
 from envforge.model.state import Observation, State
 from envforge.probe import drift as drifts
 from envforge.probe import hashing, interpreter, processes, stamps, surroundings
@@ -34,6 +34,7 @@ from envforge.system import clock, environ
 from .comparing import enriched
 from .path import current, require
 from .shop import Shop
+from .show import moved_on, source
 from .timeline import Timeline
 
 
@@ -48,9 +49,9 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
     started = clock.monotonic()
     about = _About(home=home, name=name, generation=generation)
     snapshot = about.snapshot()
-    judged = profile or loader.loads(
-        kept_profiles.text(home, name, generation), str(kept_profiles.path(home, name, generation))
-    )
+    recorded = loader.loads(kept_profiles.text(home, name, generation), str(kept_profiles.path(home, name, generation)))
+    judged = profile or recorded
+    moved, why = moved_on(name, recorded, source(about.events()))
     shop.tell(Working(what=f"looking at {name}"))
     found = about.look(snapshot, deep=deep)
     facts = surroundings.look(about.prefix, about.known())
@@ -77,6 +78,7 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
                 seconds=clock.monotonic() - started,
             ),
             events=event_rules.events(found.drift, _users(found.drift)) if found.drift is not None else (),
+            outdated=(why,) if moved and why else (),
             processes=tuple(f"{each.pid} {' '.join(each.argv)}" for each in processes.using(about.prefix)),
         ),
         findings=tuple(told),
@@ -119,6 +121,9 @@ class _About:
     @property
     def prefix(self) -> Path:
         return self.home.prefix(self.name, self.generation)
+
+    def events(self) -> tuple[Event, ...]:
+        return Journal(self.home.journal(self.name, self.generation)).events()
 
     def snapshot(self) -> Snapshot:
         snapshot = snapshots.latest(self.home, self.name, self.generation)
@@ -170,8 +175,7 @@ class _About:
 
     def _substitutes(self) -> Mapping[str, str]:
         """What stood in for what when it was built."""
-        events = Journal(self.home.journal(self.name, self.generation)).events()
-        started = next((event.data for event in events if event.kind == "started"), {})
+        started = next((event.data for event in self.events() if event.kind == "started"), {})
         return dict(started.get("substitutes", {}))
 
     def guards(self, profile: Profile, snapshot: Snapshot, found: _Found) -> tuple[Finding, ...]:

@@ -38,7 +38,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
     profile = _recorded(home, name, about)
     latest = _latest(home, name, about)
     events = _events(home, name, about)
-    outdated, why = _outdated(name, profile, _source(events)) if profile else (None, "its profile is not recorded")
+    outdated, why = moved_on(name, profile, source(events)) if profile else (None, "its profile is not recorded")
     return Result(
         command="show",
         data=ShowView(
@@ -47,7 +47,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             generation=number,
             verdict=record.verdict,
             profile=record.profile,
-            source=_source(events),
+            source=source(events),
             summary=profile.summary if profile else "",
             card=needs(profile.gpu) if profile else None,
             python=profile.python if profile else None,
@@ -91,12 +91,12 @@ def _events(home: Home, name: str, number: int) -> tuple[Event, ...]:
         return ()
 
 
-def _source(events: tuple[Event, ...]) -> str | None:
+def source(events: tuple[Event, ...]) -> str | None:
     """Where the profile was read from when the build began."""
     return next((str(event.data["source"]) for event in reversed(events) if event.data.get("source")), None)
 
 
-def _outdated(name: str, recorded: Profile, source: str | None) -> tuple[bool | None, str | None]:
+def moved_on(name: str, recorded: Profile, source: str | None) -> tuple[bool | None, str | None]:
     """Whether the profile that is found now says something else than the recorded one, and in which words."""
     if source and not Path(source).exists():
         return None, f"`{source}` is gone"

@@ -24,6 +24,7 @@ def audit(value: Audit, *, verbose: bool) -> list[RenderableType]:
     ]
     lines += [page.bullet("~", "yellow", event.text) for event in value.events]
     lines += [page.bullet("·", "cyan", f"in use by process {process}") for process in value.processes]
+    lines += [page.bullet("·", "cyan", f"outdated: {text}") for text in value.outdated]
     if not value.events:
         lines.append(Text("everything is as recorded", style="green"))
     return lines
