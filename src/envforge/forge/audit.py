@@ -13,28 +13,27 @@ from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Profile
 from envforge.model.progress import Working
 from envforge.model.result import Result
-from envforge.model.snapshot import Event, Snapshot
+from envforge.model.snapshot import Snapshot
 from envforge.model.state import Observation, State
 from envforge.probe import drift as drifts
 from envforge.probe import hashing, interpreter, processes, stamps, surroundings
 from envforge.probe import prefix as prefixes
-from envforge.profiles import loader
 from envforge.rules import drift as drift_rules
 from envforge.rules import events as event_rules
 from envforge.rules import surroundings as surrounding_rules
 from envforge.rules.context import Moment
 from envforge.rules.judge import lowered
-from envforge.store import profiles as kept_profiles
 from envforge.store import seen as kept_seen
 from envforge.store import snapshots
-from envforge.store.journal import Journal
 from envforge.store.layout import Home
 from envforge.system import clock, environ
 
 from .comparing import enriched
+from .generations import beginning
 from .path import current, require
+from .profiles import recorded
 from .shop import Shop
-from .show import moved_on, source
+from .show import moved_on
 from .timeline import Timeline
 
 
@@ -49,19 +48,22 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
     started = clock.monotonic()
     about = _About(home=home, name=name, generation=generation)
     snapshot = about.snapshot()
-    recorded = loader.loads(kept_profiles.text(home, name, generation), str(kept_profiles.path(home, name, generation)))
-    judged = profile or recorded
-    moved, why = moved_on(name, recorded, source(about.events()))
+    built_from = recorded(home, name, generation)
+    judged = profile or built_from
+    begun = beginning(home, name, generation)
+    moved, why = moved_on(name, built_from, begun.get("source"))
     shop.tell(Working(what=f"looking at {name}"))
     found = about.look(snapshot, deep=deep)
-    facts = surroundings.look(about.prefix, about.known())
+    facts = surroundings.look(about.prefix, about.known() if found.recorded is None else found.recorded)
     shop.tell(Working(what=None))
     findings = [
         *(drift_rules.findings(found.drift) if found.drift is not None else ()),
         *surrounding_rules.findings(facts),
     ]
     known = {finding.key for finding in findings}
-    findings += [each for each in about.guards(judged, snapshot, found) if each.key not in known]
+    findings += [
+        each for each in about.guards(judged, begun.get("substitutes", {}), snapshot, found) if each.key not in known
+    ]
     rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
     told = sorted((lowered(each, judged.ignore) for each in findings), key=lambda each: (rank[each.severity], each.key))
     return Result(
@@ -101,13 +103,17 @@ def audit_all(shop: Shop, *, deep: bool = False) -> Result[Audits]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """``drift`` is None where every file looks as when it was last known to be right. ``hashed``: bytes."""
+    """``drift`` is None where every file looks as when it was last known to be right. ``hashed``: bytes.
+
+    ``recorded``: paths of the snapshot, None where its table of files was not needed.
+    """
 
     state: State
     now: Seen
     hashed: int = 0
     drift: Drift | None = None
     observation: Observation | None = None
+    recorded: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +127,6 @@ class _About:
     @property
     def prefix(self) -> Path:
         return self.home.prefix(self.name, self.generation)
-
-    def events(self) -> tuple[Event, ...]:
-        return Journal(self.home.journal(self.name, self.generation)).events()
 
     def snapshot(self) -> Snapshot:
         snapshot = snapshots.latest(self.home, self.name, self.generation)
@@ -171,15 +174,16 @@ class _About:
             hashed=sum(now[path][0] for path in paths),
             drift=None if clean else drift,
             observation=observation,
+            recorded=frozenset(row.path for row in whole.files),
         )
 
-    def _substitutes(self) -> Mapping[str, str]:
-        """What stood in for what when it was built."""
-        started = next((event.data for event in self.events() if event.kind == "started"), {})
-        return dict(started.get("substitutes", {}))
+    def guards(
+        self, profile: Profile, substitutes: Mapping[str, str], snapshot: Snapshot, found: _Found
+    ) -> tuple[Finding, ...]:
+        """The guards of ``profile`` as they stand now, given what every step once left.
 
-    def guards(self, profile: Profile, snapshot: Snapshot, found: _Found) -> tuple[Finding, ...]:
-        """The guards of ``profile`` as they stand now, given what every step once left."""
+        ``substitutes``: what stood in for what when it was built.
+        """
         steps = {step.name: step for step in profile.steps}
         states = [
             snapshots.read(self.home, self.name, self.generation, number)
@@ -188,7 +192,7 @@ class _About:
         ]
         markers = interpreter.assumed(snapshot.python, environ.architecture(), environ.glibc() or "2.28").markers
         first = states[0].state if states else {}
-        timeline = Timeline(profile, markers, self._substitutes(), base=first)
+        timeline = Timeline(profile, markers, substitutes, base=first)
         for each in states[1:]:
             timeline.add(Moment(step=steps.get(each.step_name or ""), state=each.state), {})
         last = Moment(step=steps.get(snapshot.step_name or ""), state=found.state, observation=found.observation)

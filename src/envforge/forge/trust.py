@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from envforge.model.state import Observation, State
+from envforge.probe import hashing
 from envforge.probe import prefix as prefixes
 
 from .known import Known, inner
@@ -50,6 +51,6 @@ class Trust:
         paths = {path for found in self.lies.values() for path in found}
         if not paths:
             return observation
-        digests = prefixes.digests(self._prefix, paths)
-        rows = (replace(row, sha256=digests.get(row.path, row.sha256)) for row in observation.files)
+        digests = hashing.digests(self._prefix, paths)
+        rows = (replace(row, sha256=digests.get(row.path) or row.sha256) for row in observation.files)
         return replace(observation, files=tuple(rows))

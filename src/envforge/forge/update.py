@@ -10,7 +10,6 @@ from envforge.model.progress import Note
 from envforge.model.result import Build, Result
 from envforge.model.state import State
 from envforge.profiles import loader
-from envforge.store import profiles as kept_profiles
 from envforge.store import snapshots
 from envforge.store.layout import Home, check_name
 from envforge.store.locking import hold
@@ -18,6 +17,7 @@ from envforge.store.locking import hold
 from .create import build
 from .generations import beginning
 from .plan import check
+from .profiles import recorded
 from .shop import Shop
 
 
@@ -33,10 +33,10 @@ def update(shop: Shop, name: str) -> Result[Build]:
                 f"no generation of `{name}` is in use" if known else f"there is no environment `{name}`",
                 hint=f"`envforge create PROFILE --name {name}` builds it" if known else "`envforge list` names them",
             )
-        recorded = loader.loads(kept_profiles.text(home, name, current), str(kept_profiles.path(home, name, current)))
+        before = recorded(home, name, current)
         profile = loader.load(source(home, name, current))
         check(profile)
-        locked = unchanged(shop, name, current, recorded, profile)
+        locked = unchanged(shop, name, current, before, profile)
         if locked:
             steps = ", ".join(f"`{step.name}`" for step in profile.steps[: len(locked)])
             shop.tell(Note(text=f"unchanged, so from the lock of generation {current}: {steps}"))

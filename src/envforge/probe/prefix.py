@@ -86,12 +86,6 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(paths) for name, paths in found.items()}
 
 
-def digests(prefix: Path, paths: Iterable[str]) -> dict[str, str]:
-    """sha256 (hex) of these files of the prefix; what is not there or no regular file is left out."""
-    tree = walk(os.path.realpath(prefix), Claims())
-    return {path: digest for path in paths if (digest := tree.sha256(path)) is not None}
-
-
 def _differs(path: str, row: FileRow) -> bool:
     try:
         facts = os.lstat(path)
