@@ -143,3 +143,26 @@ def test_a_profile_that_moved_on_is_outdated_and_no_drift(house: tuple[Cli, Serv
     answer = ended(cli.run("audit", "demo"), 0)
     assert len(answer.data["outdated"]) == 1
     assert answer.data["events"] == []
+
+
+def test_what_an_interruption_left_is_told_every_time(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    (cli.site() / "~ix").mkdir()
+    (cli.site() / "~ix/__init__.py").write_text("")
+    for _ in range(3):
+        assert ("leftover", "~ix") in errors(ended(cli.run("audit", "demo"), 3))
+
+
+def test_what_was_wrong_is_told_until_it_is_right(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    file = cli.site() / "six/__init__.py"
+    data = file.read_bytes()
+    file.unlink()
+    file.write_bytes(data + b"#")
+    for _ in range(3):
+        assert ("file-modified", "six") in errors(ended(cli.run("audit", "demo"), 3))
+    shutil.rmtree(cli.site() / "dep")
+    for _ in range(2):
+        assert {("file-modified", "six"), ("file-missing", "dep")} <= errors(ended(cli.run("audit", "demo"), 3))
+    file.write_bytes(data)
+    assert errors(ended(cli.run("audit", "demo"), 3)) == {("file-missing", "dep")}

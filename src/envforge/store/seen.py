@@ -8,28 +8,33 @@ from typing import Any
 
 from envforge.model.drift import Seen
 from envforge.model.errors import EnvforgeError
+from envforge.model.state import Clash, Debris, FileRow, Observation
 
 from .atomic import read_text, write_text
 from .layout import Home
 
-_SCHEMA = 1
+_SCHEMA = 2
 _COLUMNS = ("size", "mtime", "ctime", "inode")
 _BETWEEN = "\0"  # the one character that no path holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenRecord:
-    """``deep``: every file was hashed then; ``step``: the snapshot that it was compared with."""
+    """``step``: the snapshot that it was compared with.
+
+    ``observation``: what two owners brought and what an interruption left, as far as rules judge it again, without the
+    distributions; None where not all was as recorded.
+    """
 
     seen: Seen
-    deep: bool
     step: int
+    observation: Observation | None
 
 
-def write(home: Home, name: str, generation: int, seen: Seen, *, deep: bool, step: int) -> bool:
+def write(home: Home, name: str, generation: int, seen: Seen, *, observation: Observation | None, step: int) -> bool:
     """Remember ``seen``; False, and nothing more, where this user cannot write there or the generation has no records.
 
-    It only spares hashing: without it an audit takes longer and finds the same.
+    It only spares hashing: without it an audit takes longer and finds the same. ``observation``: see `SeenRecord`.
     """
     folder = home.record(name, generation)
     if not folder.is_dir():
@@ -37,8 +42,8 @@ def write(home: Home, name: str, generation: int, seen: Seen, *, deep: bool, ste
     columns = zip(*seen.values(), strict=True) if seen else ((),) * len(_COLUMNS)
     document = {
         "schema": _SCHEMA,
-        "deep": deep,
         "step": step,
+        "observation": None if observation is None else _kept(observation),
         "paths": _BETWEEN.join(seen),
         **{column: list(values) for column, values in zip(_COLUMNS, columns, strict=True)},
     }
@@ -62,13 +67,45 @@ def read(home: Home, name: str, generation: int) -> SeenRecord | None:
 def _record(data: Any) -> SeenRecord | None:
     """Raises KeyError, TypeError or ValueError for another shape."""
     text, columns = data["paths"], [data[column] for column in _COLUMNS]
-    if data["schema"] != _SCHEMA or type(data["step"]) is not int:
-        return None
-    if not isinstance(data["deep"], bool) or not isinstance(text, str):
+    if data["schema"] != _SCHEMA or type(data["step"]) is not int or not isinstance(text, str):
         return None
     if any(set(map(type, column)) - {int} for column in columns):
         return None
     paths = text.split(_BETWEEN) if text else []
     rows = list(zip(*columns, strict=True))
     seen = dict(zip(paths, rows, strict=True))
-    return SeenRecord(seen=seen, deep=data["deep"], step=data["step"])
+    kept = data["observation"]
+    return SeenRecord(seen=seen, step=data["step"], observation=None if kept is None else _observation(kept))
+
+
+def _kept(observation: Observation) -> dict[str, Any]:
+    # A rule asks who owns the neighbours of a path that two own; nobody asks for more of the files.
+    beside = tuple({f"{clash.path.rpartition('/')[0]}/" for clash in observation.clashes})
+    return {
+        "clashes": [[clash.path, dict(clash.declared), clash.actual] for clash in observation.clashes],
+        "debris": [[item.kind, item.name, item.path, list(item.missing)] for item in observation.debris],
+        "unreadable": dict(observation.unreadable),
+        "files": [
+            [row.path, row.size, row.mtime, row.inode, list(row.owners)]
+            for row in observation.files
+            if beside and row.path.startswith(beside)
+        ],
+    }
+
+
+def _observation(kept: Any) -> Observation:
+    return Observation(
+        state={},
+        clashes=tuple(
+            Clash(path=path, declared=dict(declared), actual=actual) for path, declared, actual in kept["clashes"]
+        ),
+        debris=tuple(
+            Debris(kind=kind, name=name, path=path, missing=tuple(missing))
+            for kind, name, path, missing in kept["debris"]
+        ),
+        files=tuple(
+            FileRow(path=path, size=size, mtime=mtime, inode=inode, owners=tuple(owners))
+            for path, size, mtime, inode, owners in kept["files"]
+        ),
+        unreadable=dict(kept["unreadable"]),
+    )

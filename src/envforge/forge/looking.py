@@ -1,0 +1,151 @@
+"""A generation in use against its records: what audit, repair and accept all begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from envforge.model.drift import Drift, Seen, Surroundings
+from envforge.model.errors import EnvforgeError
+from envforge.model.finding import Finding, Severity
+from envforge.model.profile import Profile
+from envforge.model.snapshot import Snapshot
+from envforge.model.state import Observation, State
+from envforge.probe import drift as drifts
+from envforge.probe import hashing, interpreter, stamps, surroundings
+from envforge.probe import prefix as prefixes
+from envforge.rules import drift as drift_rules
+from envforge.rules import surroundings as surrounding_rules
+from envforge.rules.context import Moment
+from envforge.rules.judge import lowered
+from envforge.store import seen as kept_seen
+from envforge.store import snapshots
+from envforge.store.layout import Home
+from envforge.system import environ
+
+from .comparing import enriched
+from .timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a look found. ``drift`` is None where all is as recorded; ``hashed``: bytes.
+
+    ``observation`` has its table of files only where the whole prefix was looked at, and so has ``whole``, the
+    snapshot with its files.
+    """
+
+    state: State
+    now: Seen
+    observation: Observation
+    hashed: int = 0
+    drift: Drift | None = None
+    whole: Snapshot | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """One generation and its records."""
+
+    home: Home
+    name: str
+    generation: int
+
+    @property
+    def prefix(self) -> Path:
+        return self.home.prefix(self.name, self.generation)
+
+    def snapshot(self) -> Snapshot:
+        """The last one. Raises EnvforgeError ``record-not-found`` or ``corrupt-record``."""
+        snapshot = snapshots.latest(self.home, self.name, self.generation)
+        if snapshot is None:
+            raise EnvforgeError(
+                "record-not-found",
+                f"there is no snapshot of `{self.name}/{self.generation}` to compare with",
+                hint="build it anew with `envforge create --replace`",
+            )
+        return snapshot
+
+    def look(self, snapshot: Snapshot, *, deep: bool) -> Found:
+        """What is there; the slow ways are gone only as far as something looks other than it did.
+
+        What is right is remembered, so that the next look hashes only what was not, or has changed since.
+        """
+        now = stamps.stamps(self.prefix)
+        seen = kept_seen.read(self.home, self.name, self.generation)
+        if seen is not None and seen.step != snapshot.step:
+            seen = None
+        suspects: Iterable[str] = now
+        if seen is not None and not deep:
+            changed, gone, new = stamps.differing(seen.seen, now)
+            if seen.observation is not None and not (changed or gone or new):
+                return Found(state=snapshot.state, now=now, observation=replace(seen.observation, state=snapshot.state))
+            suspects = (*changed, *new)
+        whole = snapshots.read(self.home, self.name, self.generation, snapshot.step, files=True)
+        if not deep and seen is None:
+            # The first look after the build: what still has the size, mtime and inode of the snapshot is believed.
+            rows = {row.path: (row.size, row.mtime, row.inode) for row in whole.files}
+            suspects = [path for path, (size, mtime, _, inode) in now.items() if rows.get(path) != (size, mtime, inode)]
+        paths = list(suspects)
+        digests = hashing.digests(self.prefix, paths)
+        observation = prefixes.look(self.prefix)
+        drift = drifts.compare(self.prefix, whole, observation, digests)
+        # A new file that nobody owns, a log say, is no drift: what of such runs by itself the surroundings tell.
+        telling = {each.path for each in drift.files if each.kind != "extra" or each.owners}
+        clean = not (telling or drift.missing or drift.extra or drift.changed)
+        kept_seen.write(
+            self.home,
+            self.name,
+            self.generation,
+            {path: stamp for path, stamp in now.items() if path not in telling} if telling else now,
+            observation=observation if clean else None,
+            step=snapshot.step,
+        )
+        return Found(
+            state=enriched(observation.state, snapshot.state),
+            now=now,
+            observation=observation,
+            hashed=sum(now[path][0] for path in paths),
+            drift=None if clean else drift,
+            whole=whole,
+        )
+
+    def surroundings(self, found: Found) -> Surroundings:
+        """What leaks in from the host, and code that nobody owns."""
+        whole = found.whole or snapshots.latest(self.home, self.name, self.generation, files=True)
+        known = frozenset(row.path for row in whole.files) if whole is not None else frozenset()
+        return surroundings.look(self.prefix, known)
+
+    def findings(
+        self, profile: Profile, substitutes: Mapping[str, str], snapshot: Snapshot, found: Found, facts: Surroundings
+    ) -> tuple[Finding, ...]:
+        """All that stands against the environment, the worst first. ``substitutes``: as when it was built."""
+        told = [
+            *(drift_rules.findings(found.drift) if found.drift is not None else ()),
+            *surrounding_rules.findings(facts),
+        ]
+        known = {finding.key for finding in told}
+        told += [each for each in self._guards(profile, substitutes, snapshot, found) if each.key not in known]
+        rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+        lower = (lowered(each, profile.ignore) for each in told)
+        return tuple(sorted(lower, key=lambda each: (rank[each.severity], each.key)))
+
+    def _guards(
+        self, profile: Profile, substitutes: Mapping[str, str], snapshot: Snapshot, found: Found
+    ) -> tuple[Finding, ...]:
+        """The guards of ``profile`` as they stand now, given what every step once left."""
+        steps = {step.name: step for step in profile.steps}
+        states = [
+            snapshots.read(self.home, self.name, self.generation, number)
+            for number in snapshots.numbers(self.home, self.name, self.generation)
+            if number < snapshot.step
+        ]
+        markers = interpreter.assumed(snapshot.python, environ.architecture(), environ.glibc() or "2.28").markers
+        first = states[0].state if states else {}
+        timeline = Timeline(profile, markers, substitutes, base=first)
+        for each in states[1:]:
+            timeline.add(Moment(step=steps.get(each.step_name or ""), state=each.state), {})
+        last = Moment(step=steps.get(snapshot.step_name or ""), state=found.state, observation=found.observation)
+        timeline.add(last, {})
+        return timeline.findings
