@@ -285,6 +285,8 @@ class _Maker:
         if not numbers or home.current(self._name) == numbers[-1]:
             return None
         generation = numbers[-1]
+        if home.adopted(self._name, generation) is not None:
+            return None  # no build left it, and nothing of it is envforge's to go on with or to remove
         events = Journal(home.journal(self._name, generation)).events()
         # What a guard stopped is kept to look at; what a broken world stopped is taken up again.
         if any(event.kind in _OVER or (event.kind == "failed" and "findings" in event.data) for event in events):

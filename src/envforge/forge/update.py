@@ -58,6 +58,8 @@ def source(home: Home, name: str, generation: int) -> Path:
 
 def unchanged(shop: Shop, name: str, generation: int, recorded: Profile, profile: Profile) -> tuple[State, ...]:
     """What the lock holds after each leading step that reads as it did, under the same Python and constraints."""
+    if shop.home.adopted(name, generation) is not None:
+        return ()  # no step of the profile made it
     if beginning(shop.home, name, generation).get("substitutes", {}) != dict(shop.settings.substitutes):
         return ()  # another source may hold other builds: what the lock says may not be had, or not be wanted
 

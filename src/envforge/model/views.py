@@ -82,9 +82,11 @@ class ListView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """What one step of a build did, as the journal tells it. ``snapshot`` is None where none was kept.
+    """What one step of a build did, as the journal tells it, or what was adopted or accepted (so are ``name`` and
+    ``action`` then). ``snapshot`` is None where none was kept.
 
-    ``heals``: id and subject of the findings that were gone after it.
+    ``heals``: id and subject of the findings that were gone after it. ``files``: how many others than those of
+    ``changes`` were accepted.
     """
 
     name: str
@@ -95,6 +97,7 @@ class StepRecord:
     heals: tuple[tuple[str, str], ...] = ()
     differs: tuple[str, ...] = ()
     seconds: float = 0.0
+    files: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +148,10 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowView:
-    """``outdated``: the profile found now differs from the recorded one; None where none is found."""
+    """``outdated``: the profile found now differs from the recorded one; None where none is found.
+
+    ``adopted``: envforge did not build it; ``built`` then tells of the adoption.
+    """
 
     environment: str
     prefix: str | None
@@ -168,6 +174,7 @@ class ShowView:
     smoke: str | None = None
     restorable: bool | None = None
     used_by: tuple[User, ...] = ()
+    adopted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

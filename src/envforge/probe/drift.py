@@ -60,8 +60,8 @@ def compare(prefix: Path, snapshot: Snapshot, observation: Observation, digests:
     """
     before, after = snapshot.state, observation.state
     times = _Times(root=os.path.realpath(prefix))
-    recorded = {row.path: row for row in snapshot.files if not _is_bytecode(row.path)}
-    now = {row.path: row for row in observation.files if not _is_bytecode(row.path)}
+    recorded = {row.path: row for row in snapshot.files if not is_bytecode(row.path)}
+    now = {row.path: row for row in observation.files if not is_bytecode(row.path)}
     known = expected(prefix, snapshot, set(digests)) if digests else {}
     files = []
     for path, row in recorded.items():
@@ -93,7 +93,7 @@ def compare(prefix: Path, snapshot: Snapshot, observation: Observation, digests:
     )
 
 
-def _is_bytecode(path: str) -> bool:
+def is_bytecode(path: str) -> bool:
     return path.endswith(".pyc") and "__pycache__/" in path
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from envforge.model.drift import Audit, Audits, Switch
+from envforge.model.drift import Accepted, Adopted, Audit, Audits, Switch
 from envforge.model.machine import Machine
 from envforge.model.plan import Plan
 from envforge.model.result import Build, Result
@@ -37,6 +37,8 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     RemoveView: looking.remove,
     Audit: auditing.audit,
     Audits: auditing.audits,
+    Accepted: auditing.accepted,
+    Adopted: auditing.adopted,
     Switch: building.switch,
 }
 
