@@ -31,6 +31,7 @@ from .comparing import enriched
 from .damage import VITAL
 from .generations import beginning
 from .generations import made as made_last
+from .known import is_note
 from .looking import About, Found
 from .path import current, require
 from .profiles import recorded
@@ -43,9 +44,10 @@ def accept(shop: Shop, name: str) -> Result[Accepted]:
     """Take what the generation in use holds now as its snapshot after the last one.
 
     Nothing is written where a finding of severity error stands (a guard, debris, code of nobody, a distribution that
-    lacks files, something that cannot be read), or where nothing has drifted. A file that is not what its RECORD says is
-    taken, and told as a warning. Raises UsageError ``no-such-environment``, EnvforgeError ``no-generation``, ``locked``
-    or ``corrupt-record``.
+    lacks files, something that cannot be read), or where nothing has drifted. A file that is not what its RECORD says
+    is taken, and told as a warning.
+
+    Raises UsageError ``no-such-environment``, EnvforgeError ``no-generation``, ``locked`` or ``corrupt-record``.
     """
     home = shop.home
     started = clock.monotonic()
@@ -227,7 +229,7 @@ def _not_reproducible(made: Snapshot, state: State, rows: Iterable[FileRow], oth
     before = {row.path: row for row in made.files}
     for row in rows:
         was = before.get(row.path)
-        if is_bytecode(row.path) or row.path.endswith(".dist-info/RECORD") or other & {*row.owners}:
+        if is_bytecode(row.path) or is_note(row.path) or other & {*row.owners}:
             continue
         if was is None:
             (files if row.owners else unowned).append(row.path)

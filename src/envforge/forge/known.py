@@ -43,11 +43,11 @@ class Known:
         return not (self.folder / sha256).exists()
 
     def lies(self, sha256: str) -> frozenset[str]:
-        """Paths of which the wheel's own RECORD does not tell the truth, as seen when it was fresh."""
+        """Paths, as the wheel has them, of which its own RECORD does not tell the truth, as seen when it was fresh."""
         return frozenset(self._read(sha256).get("lies", ()))
 
     def learn(self, observation: Observation, state: State, lies: Mapping[str, tuple[str, ...]]) -> None:
-        """Keep what was not known. ``lies``: canonical name -> paths, see `lies`."""
+        """Keep what was not known. ``lies``: canonical name -> paths in the prefix, see `lies`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         new = {
             name: item.sha256 for name, item in state.items() if item.sha256 is not None and not self._read(item.sha256)
@@ -55,7 +55,7 @@ class Known:
         if new:
             for name, (size, look) in _looks(observation, set(new)).items():
                 (self.folder / new[name]).write_text(
-                    json.dumps({"bytes": size, "looks": look, "lies": sorted(lies.get(name, ()))})
+                    json.dumps({"bytes": size, "looks": look, "lies": sorted(map(inner, lies.get(name, ())))})
                 )
 
     def forget(self, sha256: str) -> None:
@@ -94,8 +94,12 @@ def inner(path: str) -> str:
     return path.partition("/site-packages/")[2] or path
 
 
+def is_note(path: str) -> bool:
+    """Whether it is one of the notes that an installer writes into a dist-info, each time anew."""
+    name = path.rpartition("/")[2]
+    return ".dist-info/" in path and (name in _NOTES or name.startswith("uv_"))
+
+
 def _as_is(row: FileRow) -> bool:
     """Not what an installer writes anew each time: scripts, and its own notes in the dist-info."""
-    name = row.path.rpartition("/")[2]
-    own = ".dist-info/" in row.path and (name in _NOTES or name.startswith("uv_"))
-    return not own and not row.path.startswith("bin/")
+    return not is_note(row.path) and not row.path.startswith("bin/")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _VERSION = re.compile(r"3\.\d+(\.\d+)?((a|b|rc)\d+)?")
-_UV_PATCH = "import _virtualenv"
+_PATCH = "import _virtualenv"  # all of a .pth of virtualenv's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ def recognise(path: Path) -> Foreign | None:
 def own_code(prefix: Path) -> frozenset[str]:
     """Paths (POSIX, relative) of code that whoever makes environments puts there, as far as it is just that."""
     found = prefix.glob("lib*/python*/site-packages/_virtualenv.pth")
-    return frozenset(path.relative_to(prefix).as_posix() for path in found if (_text(path) or "").strip() == _UV_PATCH)
+    return frozenset(path.relative_to(prefix).as_posix() for path in found if (_text(path) or "").strip() == _PATCH)
 
 
 def _setting(text: str) -> str | None:
