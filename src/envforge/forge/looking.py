@@ -92,8 +92,10 @@ class About:
         observation = prefixes.look(self.prefix)
         drift = drifts.compare(self.prefix, whole, observation, digests)
         # A new file that nobody owns, a log say, is no drift: what of such runs by itself the surroundings tell.
-        telling = {each.path for each in drift.files if each.kind != "extra" or each.owners}
+        telling = {each.path for each in drift.files if each.kind != "extra"}
         clean = not (telling or drift.missing or drift.extra or drift.changed)
+        if not clean:
+            telling |= {row.path for row in drift_rules.unvouched(drift, whole.files)}
         kept_seen.write(
             self.home,
             self.name,

@@ -11,6 +11,7 @@ from rich.console import Console, RenderableType
 from envforge.model.drift import Audit, Audits, Switch
 from envforge.model.machine import Machine
 from envforge.model.plan import Plan
+from envforge.model.repair import Repair
 from envforge.model.result import Build, Result
 from envforge.model.views import (
     DiffView,
@@ -37,6 +38,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     RemoveView: looking.remove,
     Audit: auditing.audit,
     Audits: auditing.audits,
+    Repair: auditing.repair,
     Switch: building.switch,
 }
 
