@@ -135,11 +135,11 @@ class _Prune:
             found[name] = frozenset(there if current is None else {*there, current})
         return found
 
-    def _clean(self, cache: Path, spare_part: Surplus, staying: Mapping[str, frozenset[int]]) -> None:
-        self.unrestorable = _unrestorable(self._home, staying, spare_part.hashes)
-        names = sorted({*spare_part.uv, *spare_part.own} - {""})
-        parts = {name: (*spare_part.uv.get(name, ()), *spare_part.own.get(name, ())) for name in names}
-        parts["leftovers of builds"] = (*spare_part.debris, *spare_part.own.get("", ()))
+    def _clean(self, cache: Path, going: Surplus, staying: Mapping[str, frozenset[int]]) -> None:
+        lost = _unrestorable(self._home, staying, going.hashes)
+        names = sorted({*going.uv, *going.own} - {""})
+        parts = {name: (*going.uv.get(name, ()), *going.own.get(name, ())) for name in names}
+        parts["leftovers of builds"] = (*going.debris, *going.own.get("", ()))
         gone = [
             Pruned(kind="cache", what=name, bytes=sum(map(self._freed.add, paths)))
             for name, paths in parts.items()
@@ -147,14 +147,15 @@ class _Prune:
         ]
         if not self._dry_run:
             self._shop.tell(Working(what="cleaning the cache"))
-            UvCache(cache / "uv").clean(sorted(spare_part.uv))
-            for path in (path for paths in spare_part.own.values() for path in paths):
+            UvCache(cache / "uv").clean(sorted(going.uv))
+            for path in (path for paths in going.own.values() for path in paths):
                 if path.is_dir():
                     self.left += delete(path)
                 else:
                     with suppress(FileNotFoundError):
                         path.unlink()
         self.removed += gone
+        self.unrestorable = lost
 
 
 def _held(home: Home, staying: Mapping[str, frozenset[int]]) -> Held:

@@ -82,9 +82,7 @@ def in_use(home: Home, item: Spare) -> Skipped | None:
     """Why it cannot go: the processes that use it; None where none does."""
     # What a link leads to is another matter: only the link would go.
     found = () if item.path.is_symlink() else processes.using(item.path)
-    users = tuple(
-        User(pid=user.pid, user=user.user, command=" ".join(user.argv)) for user in found
-    )
+    users = tuple(User(pid=user.pid, user=user.user, command=" ".join(user.argv)) for user in found)
     if not users:
         return None
     return Skipped(

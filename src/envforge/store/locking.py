@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from pathlib import Path
 from typing import Any
 
 from envforge.model.errors import EnvforgeError
