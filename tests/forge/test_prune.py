@@ -41,7 +41,7 @@ SIX = Wheel(name="six", version="1.0.0", files={"six/data.txt": "x" * 5000})
 IDNA = Wheel(name="idna", version="1.0.0", files={"idna/data.txt": "y" * 7000})
 ATTRS = Wheel(name="attrs", version="1.0.0", files={"attrs/data.txt": "z" * 11_000})
 OLD = Sdist(wheel=Wheel(name="old", version="1.0.0", files={"old/data.txt": "w" * 3000}), metadata="dynamic")
-EVERYTHING = [SIX, IDNA, ATTRS, OLD]
+EVERYTHING: list[Wheel | Sdist] = [SIX, IDNA, ATTRS, OLD]
 
 
 def step(*names: str) -> dict[str, Any]:
@@ -226,6 +226,16 @@ def test_the_newest_that_were_in_use_stay_and_always_the_one_in_use(
     prune(keeping(made, keep).shop)
     assert there(made) == stay
     assert made.shop.home.current("demo") == (back or 4)
+
+
+def test_one_that_is_broken_takes_no_place(tmp_path: Path, server: Server) -> None:
+    made = house(tmp_path, server)
+    for _ in range(4):
+        made.create([step("six")], again=True)
+    (made.shop.home.prefix("demo", 3) / "bin" / "python").unlink()
+    prune(keeping(made, 2).shop)
+    assert there(made) == (2, 3, 4)
+    assert rollback(made.shop, "demo").data.after == 2
 
 
 def test_a_folder_that_is_gone_keeps_its_files_in_the_cache(tmp_path: Path, server: Server) -> None:

@@ -49,15 +49,17 @@ def surplus(cache: Path, held: Held) -> Surplus:
     going = [name for name in uv.names() if name not in held.names]
     own: dict[str, list[Path]] = defaultdict(list)
     hashes: set[str] = set()
-    names: dict[str, str] = {}  # sha256 -> canonical name
+    names: dict[str, str] = {}  # sha256 of a wheel or sdist -> canonical name
     for folder in _entries(cache / "built" / "wheels"):
-        name = names[folder.name] = _built(folder)
+        name, source = _built(folder)
+        names |= {folder.name: name, source: name}
         if folder.name not in held.hashes:
             hashes.add(folder.name)
             own[name].append(folder)
-    for source in (cache / "built" / "sources").glob("*/*"):
-        if _text(source) not in held.hashes:
-            own[names.get(_text(source), "")].append(source)
+    for key in (cache / "built" / "sources").glob("*/*"):
+        if _text(key) not in held.hashes:
+            own[names.get(_text(key), "")].append(key)
+    names[""] = ""
     for file in _entries(cache / "index" / "metadata"):
         name = _named(file)
         names.setdefault(file.name, name)
@@ -88,11 +90,13 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def _built(folder: Path) -> str:
+def _built(folder: Path) -> tuple[str, str]:
+    """The distribution that was built, and the sha256 of its sdist; empty where that is not known."""
     try:
-        return canonicalize_name(str(json.loads((folder / "about.json").read_bytes())["name"]))
+        about = json.loads((folder / "about.json").read_bytes())
+        return canonicalize_name(str(about["name"])), str(about["origin"]["sha256"] or "")
     except (OSError, ValueError, TypeError, KeyError):
-        return ""
+        return "", ""
 
 
 def _named(file: Path) -> str:

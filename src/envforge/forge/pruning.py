@@ -12,7 +12,7 @@ from envforge.probe import processes
 from envforge.store.journal import Journal
 from envforge.store.layout import Home
 
-from .generations import linked
+from .generations import broken, linked
 from .remove import delete
 from .shop import Shop
 
@@ -65,9 +65,18 @@ def spare(home: Home, name: str, keep: int) -> tuple[tuple[Spare, ...], tuple[Sk
             skipped.append(_skipped(name, number, "its build was interrupted, and the next `create` goes on with it"))
         else:
             found.append(_generation(home, "failed", name, number))
-    stay = keep - (current is not None)
-    found += [_generation(home, "old", name, number) for number in used[: max(len(used) - stay, 0)]]
-    return tuple(found), tuple(skipped)
+    old = _beyond(home, name, used, keep - (current is not None))
+    return (*found, *(_generation(home, "old", name, number) for number in old)), tuple(skipped)
+
+
+def _beyond(home: Home, name: str, used: list[int], stay: int) -> list[int]:
+    """Those of ``used``, ascending, that are older than the newest ``stay`` that a rollback could go to."""
+    position = len(used)
+    while position and stay > 0:
+        position -= 1
+        if position < stay or broken(home, name, used[position]) is None:
+            stay -= 1
+    return used[:position]
 
 
 def _generation(home: Home, kind: str, name: str, number: int) -> Spare:
