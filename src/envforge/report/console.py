@@ -18,11 +18,12 @@ from envforge.model.views import (
     HistoryView,
     ListView,
     ProfilesView,
+    PruneView,
     RemoveView,
     ShowView,
 )
 
-from . import auditing, building, looking, page
+from . import auditing, building, looking, page, pruning
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -36,6 +37,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     HistoryView: looking.history,
     DiffView: looking.diff,
     RemoveView: looking.remove,
+    PruneView: pruning.prune,
     Audit: auditing.audit,
     Audits: auditing.audits,
     Repair: auditing.repair,
