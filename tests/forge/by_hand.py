@@ -45,20 +45,8 @@ def add(place: Path, *wheels: Wheel) -> None:
     files = [str(folder / wheel.filename) for wheel in wheels]
     if files:
         # Copies: the cache of uv is shared with nobody's other environment.
-        options = ["--reinstall", "--no-deps", "--no-index", "--link-mode", "copy", "--cache-dir", str(folder / "cache")]
-        call(
-            [
-                uv.binary(),
-                "pip",
-                "install",
-                "-q",
-                "--reinstall",
-                "--python",
-                str(place / "bin/python"),
-                *options,
-                *files,
-            ]
-        )
+        how = ["--reinstall", "--no-deps", "--no-index", "--link-mode=copy", f"--cache-dir={folder / 'cache'}"]
+        call([uv.binary(), "pip", "install", "-q", f"--python={place / 'bin/python'}", *how, *files])
 
 
 def call(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> None:

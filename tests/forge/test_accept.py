@@ -110,7 +110,7 @@ def test_what_is_there_is_recorded_and_later_audits_go_by_it(house: House) -> No
     assert accept(house.shop, "demo").data.snapshot is None
     taken = snapshots.read(home, "demo", 1, 2, files=True)
     row = next(row for row in taken.files if row.path == patched)
-    assert contents.read(home, "demo", 1, row.sha256 or "") == b"patched = 1\n"
+    assert contents.path(home, "demo", 1, row.sha256 or "").read_bytes() == b"patched = 1\n"
     assert taken.state["six"].sha256 is not None
     assert taken.state["idna"].sha256 is None
     text = snapshots.lock_path(home, "demo", 1, 2).read_text()

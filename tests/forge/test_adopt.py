@@ -27,6 +27,7 @@ from envforge.forge.listing import listing
 from envforge.forge.path import path as where
 from envforge.forge.rebuild import rebuild
 from envforge.forge.remove import remove
+from envforge.forge.repair import repair
 from envforge.forge.rollback import rollback
 from envforge.forge.show import show
 from envforge.forge.update import update
@@ -121,13 +122,17 @@ def test_what_its_records_say_against_it_is_told_once_and_is_the_reference_from_
         if row.path.endswith("six/__init__.py")
     )
     assert kept.sha256 is not None
-    assert contents.read(there.home, "mine", 1, kept.sha256) == b"patched = 1\n"
+    assert contents.path(there.home, "mine", 1, kept.sha256).read_bytes() == b"patched = 1\n"
 
     for deep in (False, True):
         assert errors(audit(there, "mine", deep=deep).findings) == set()
     assert stamps(place) == before
     (inside / "six/__init__.py").write_text("patched = 2\n")
-    assert errors(audit(there, "mine").findings) == {("file-modified", "six")}
+    (place / "bin/activate").unlink()
+    assert errors(audit(there, "mine").findings) == {("file-modified", "six"), ("file-missing", "bin/activate")}
+    assert repair(there, "mine").exit == 0
+    assert (inside / "six/__init__.py").read_text() == "patched = 1\n"
+    (inside / "six/__init__.py").write_text("patched = 3\n")
 
     accepted = accept(there, "mine")
     assert accepted.exit == 0

@@ -124,6 +124,12 @@ class Server(ThreadingHTTPServer):
                 artefact, data, hashlib.sha256(data).hexdigest(), _metadata(data)
             )
 
+    def withdraw(self, name: str, *patterns: str) -> None:
+        """Take files off a running index, whose names match one of the patterns."""
+        files = self.shelves[name].files
+        for file in [file for file in files if any(fnmatchcase(file, pattern) for pattern in patterns)]:
+            del files[file]
+
     @property
     def base(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,7 +52,7 @@ class Play:
         if self.scene.machine is not None:
             _write(self.cli.work / "machine.json", json.dumps(machine(self.scene.machine)))
         for run in self.scene.runs:
-            self._before(run.get("before", {}))
+            self._before(run.get("before", {}), run.get("environment", "demo"))
             _write(self.cli.work / "profiles" / "demo.yaml", self._profile())
             self.server.forget()
             config = ["--config", str(self.cli.root / "config.yaml")] if self.scene.config is not None else []
@@ -62,16 +65,39 @@ class Play:
             check.expected(self._fill(run), answer, self.cli, self.server)
             self._laws(run, answer, command)
 
-    def _before(self, actions: Mapping[str, Any]) -> None:
+    def _before(self, actions: Mapping[str, Any], environment: str) -> None:
         if "profile" in actions:
             edit = actions["profile"]
             self.profile = edit if isinstance(edit, str) else {**_mapping(self.profile), **edit}
         for index, entries in actions.get("publish", {}).items():
             self.server.put(index, *world.wheels(entries, self.cli.root / "builds"))
+        for index, patterns in actions.get("withdraw", {}).items():
+            self.server.withdraw(index, *patterns)
         for path, text in self._fill(actions.get("write", {})).items():
             _write(self.cli.root / path, text)
+        for path in actions.get("lose", []):
+            _lose(self.cli.root / path)
         if "variables" in actions:
             self.cli = Cli(root=self.cli.root, variables={**self.cli.variables, **self._fill(actions["variables"])})
+
+        self._behind_its_back(actions, environment)
+
+    def _behind_its_back(self, actions: Mapping[str, Any], environment: str) -> None:
+        """What somebody does to the environment in use without envforge."""
+        for path, text in self._fill(actions.get("site", {})).items():
+            _lose(self.cli.site(environment) / path)
+            if text is not None:
+                _write(self.cli.site(environment) / path, text)
+        for path, text in self._fill(actions.get("in place", {})).items():
+            with (self.cli.site(environment) / path).open("a", encoding="utf-8") as stream:
+                stream.write(text)
+        if "pip" in actions:
+            pip = [str(self.cli.link(environment) / "bin/python"), "-m", "pip", "install", "-q", "--no-deps"]
+            urls = [self.server.url(name) for name in self.scene.indexes]
+            links = [word for url in urls for word in ("--extra-index-url", url)]
+            variables = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
+            command = [*pip, "--index-url", urls[0], *links, *actions["pip"]]
+            subprocess.run(command, check=True, env=variables, capture_output=True)
 
     def _profile(self) -> str:
         """The profile's text: as it stands where it is text, else with what every profile needs filled in."""
@@ -120,6 +146,13 @@ def _mapping(profile: Mapping[str, Any] | str) -> Mapping[str, Any]:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+def _lose(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _holding(folder: Path, secret: bytes) -> list[str]:

@@ -22,7 +22,7 @@ _RUN = {
     "run", "exit", "steps", "findings", "error", "says", "not says", "installed", "in use", "contains", "requests",
     "builds", "data", "before", "environment", "verdicts", "differs",
 }  # fmt: skip
-_BEFORE = {"profile", "publish", "write", "variables"}
+_BEFORE = {"profile", "publish", "withdraw", "write", "lose", "variables", "site", "in place", "pip"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

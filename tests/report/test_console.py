@@ -24,9 +24,13 @@ from envforge.model.views import (
     Maker,
     ProfileEntry,
     ProfilesView,
+    Pruned,
+    PruneView,
     RemoveView,
     ShowView,
+    Skipped,
     StepRecord,
+    Unrestorable,
     User,
 )
 from envforge.report.console import render
@@ -347,3 +351,38 @@ def test_a_diff_shows_builds_of_one_version_apart() -> None:
     text = flat(read(DiffView(before="e/1.1", after="e", changes=(Change(name="torch", before=before, after=after),))))
     assert "2.7.1 (torch) → 2.7.1 (pypi)" in text
     assert "no difference" in read(DiffView(before="e/1.1", after="e", changes=()))
+
+
+def pruned() -> PruneView:
+    return PruneView(
+        dry_run=True,
+        bytes=5_000_012_300,
+        removed=(
+            Pruned(kind="old", what="demo/1", environment="demo", generation=1, bytes=12_000),
+            Pruned(kind="cache", what="six", bytes=300),
+            Pruned(kind="cache", what="torch", bytes=5_000_000_000),
+        ),
+        skipped=(
+            Skipped(what="demo/2", why="in use", processes=(User(pid=7, user="me", command="python serve.py"),)),
+            Skipped(what="cache", why="it is in use: something is being planned or built"),
+        ),
+        unrestorable=(
+            Unrestorable(snapshot="demo/1.1", distributions=("six==1.0",)),
+            Unrestorable(snapshot="demo/1.2", distributions=("six==1.0", "torch==2.0"), built=("torch==2.0",)),
+        ),
+    )
+
+
+def test_what_would_be_pruned() -> None:
+    text = flat(read(pruned()))
+    assert "would remove old generations: 12.0 kB demo/1 (12.0 kB)" in text
+    assert "would remove cache: 5.0 GB torch (5.0 GB), six (300 B)" in text
+    assert "demo/2 stays: in use by process 7 of me (python serve.py); --in-use removes it all the same" in text
+    assert "cache stays: it is in use" in text
+    assert "could then no longer be restored offline demo/1.2: six==1.0, torch==2.0 built here" in text
+    assert text.endswith("would free 5.0 GB")
+    assert "demo/1.1" in read(pruned(), verbose=True)
+    done = flat(read(replace(pruned(), dry_run=False)))
+    assert "removed old generations" in done
+    assert done.endswith("5.0 GB freed")
+    assert read(PruneView(dry_run=False, bytes=0)) == "nothing to remove\n"

@@ -37,8 +37,13 @@ class Pip:
         scratch: Path,
         log: Path,
         watch: Callable[[int], None] | None = None,
+        *,
+        beside: Path | None = None,
     ) -> Completed:
-        """Install exactly these files (each with its sha256) into ``prefix``. Raises EnvforgeError: no pip there."""
+        """Install exactly these files (each with its sha256) into ``prefix``. Raises EnvforgeError: no pip there.
+
+        ``beside``: another folder that gets them instead, byte for byte as ``prefix`` would, scripts included.
+        """
         python = prefix / "bin" / "python"
         if not list(prefix.glob("lib/python3.*/site-packages/pip/__main__.py")):
             raise EnvforgeError(
@@ -56,4 +61,6 @@ class Pip:
             "--only-binary", ":all:", "--progress-bar", "off", "--index-url", index, "--trusted-host", HOST,
             "--requirement", str(requirements),
         ]  # fmt: skip
+        # What the prefix holds already would else count as installed.
+        argv += ["--ignore-installed", "--prefix", str(beside)] if beside is not None else []
         return process.run(argv, env=environ.hermetic(self._env, self._allow), log=log, on_start=watch)

@@ -163,9 +163,15 @@ class Uv:
         scratch: Path,
         log: Path,
         watch: Callable[[int], None] | None = None,
+        *,
+        beside: Path | None = None,
     ) -> Completed:
-        """Install exactly these files (each has its sha256) into ``prefix``; nothing is resolved."""
+        """Install exactly these files (each has its sha256) into ``prefix``; nothing is resolved.
+
+        ``beside``: another folder that gets them instead, byte for byte as ``prefix`` would, scripts included.
+        """
         arguments = ["pip", "install", "--no-deps", "--python", str(prefix / "bin" / "python")]
+        arguments += ["--prefix", str(beside)] if beside is not None else []
         return self._run([*arguments, *self._exactly(artefacts, scratch)], log=log, watch=watch)
 
     def uncached(self, artefacts: Sequence[Artefact], python: str, scratch: Path) -> tuple[Artefact, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from envforge.engines.built import BuiltStore
 from envforge.model import wire
 from envforge.model.drift import Accepted, Drift, NotReproducible
+from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Profile
 from envforge.model.progress import Working
@@ -21,7 +22,7 @@ from envforge.rules.against_record import findings as disagreements
 from envforge.rules.diff import changes as differences
 from envforge.rules.judge import lowered
 from envforge.rules.wording import WHOLE_DISTRIBUTIONS
-from envforge.store import pylock, snapshots
+from envforge.store import pylock, repairs, snapshots
 from envforge.store import seen as kept_seen
 from envforge.store.journal import Journal
 from envforge.store.locking import hold
@@ -47,13 +48,20 @@ def accept(shop: Shop, name: str) -> Result[Accepted]:
     lacks files, something that cannot be read), or where nothing has drifted. A file that is not what its RECORD says
     is taken, and told as a warning.
 
-    Raises UsageError ``no-such-environment``, EnvforgeError ``no-generation``, ``locked`` or ``corrupt-record``.
+    Raises UsageError ``no-such-environment``, EnvforgeError ``no-generation``, ``locked``,
+    ``repair-unfinished`` or ``corrupt-record``.
     """
     home = shop.home
     started = clock.monotonic()
     with hold(home, require(home, name), f"accept {name}"):
         generation, _ = current(home, name)
         about = About(home=home, name=name, generation=generation)
+        if repairs.unfinished(home, name, generation):
+            raise EnvforgeError(
+                "repair-unfinished",
+                f"a repair of `{name}` was interrupted, so what is there is half of two states",
+                hint=f"`envforge repair {name}` finishes it",
+            )
         last = about.snapshot()
         profile = recorded(home, name, generation)
         shop.tell(Working(what=f"looking at {name}"))
@@ -104,7 +112,7 @@ def _write(shop: Shop, met: _Meeting, profile: Profile, result: Result[Accepted]
         python=met.before.python,
         engine=met.before.engine,
     )
-    remember(home, taken, met.found.observation, (*lost.files, *lost.unowned), _lock(shop, profile, taken))
+    remember(home, taken, met.found.observation, lost.files, _lock(shop, profile, taken))
     data = replace(result.data, snapshot=taken.id, not_reproducible=lost)
     Journal(home.journal(name, generation)).append(
         "accepted",

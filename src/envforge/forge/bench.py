@@ -23,6 +23,7 @@ from envforge.model.machine import InterpreterFacts
 from envforge.model.profile import DEFAULT_INDEX, Profile
 from envforge.model.progress import Listener
 from envforge.model.settings import Settings
+from envforge.store.locking import share
 from envforge.system.http import Client, Proxies, certificates, proxies
 
 from .known import Known
@@ -59,6 +60,12 @@ class Bench:
 @contextmanager
 def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | None) -> Iterator[Bench]:
     """Open the router and the engines. Raises EnvforgeError where the cache cannot be written."""
+    with share(shop.settings.cache), _opened(shop, profile, facts, python) as work:
+        yield work
+
+
+@contextmanager
+def _opened(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | None) -> Iterator[Bench]:
     settings = shop.settings
     cache = settings.cache
     try:

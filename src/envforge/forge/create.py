@@ -32,11 +32,12 @@ from .executor import Executor, Stopped
 from .generations import put_in_place
 from .plan import bundled_pip, check, first_planner, gpu_findings, predict, target
 from .planner import Planner
+from .pruning import thin_out
 from .reach import reach
 from .remove import delete
 from .shop import Shop
 
-_OVER = frozenset({"switched", "abandoned"})
+_OVER = frozenset({"switched", "abandoned", "pruned"})
 
 
 def create(
@@ -212,6 +213,7 @@ class _Maker:
         switched = not _open(findings)
         if switched:
             put_in_place(home, self._name, generation)
+            thin_out(self._shop, self._name)
         else:
             executor.journal.append(
                 "failed", findings=[f"{each.id} {each.subject}" for each in findings if each.severity is Severity.ERROR]

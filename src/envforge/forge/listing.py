@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from envforge.model.result import Result
@@ -40,21 +41,41 @@ def sizes(folder: Path) -> tuple[int, int]:
 
     What cannot be read counts nothing.
     """
-    links: Counter[tuple[int, int]] = Counter()
-    files: dict[tuple[int, int], os.stat_result] = {}
-    waiting = [str(folder)]
+    files = {(status.st_dev, status.st_ino): status.st_size for status in _files(folder)}
+    own = Freed().add(folder)
+    return own, sum(files.values()) - own
+
+
+class Freed:
+    """Counts what removing one folder or file after the other frees, before any of them is gone."""
+
+    def __init__(self) -> None:
+        self._links: Counter[tuple[int, int]] = Counter()
+
+    def add(self, path: Path) -> int:
+        """Bytes in files whose last link goes with ``path``, given that all that was added before is gone."""
+        freed = 0
+        for status in _files(path):
+            key = (status.st_dev, status.st_ino)
+            self._links[key] += 1
+            if self._links[key] == status.st_nlink:
+                freed += status.st_size
+        return freed
+
+
+def _files(path: Path) -> Iterator[os.stat_result]:
+    """All that is no folder, in ``path`` or ``path`` itself."""
+    waiting = [str(path)]
+    if path.is_symlink() or path.is_file():
+        yield path.lstat()
+        return
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
-                        continue
-                    status = entry.stat(follow_symlinks=False)
-                    key = (status.st_dev, status.st_ino)
-                    links[key] += 1
-                    files[key] = status
+                    else:
+                        yield entry.stat(follow_symlinks=False)
         except OSError:
             continue
-    own = sum(status.st_size for key, status in files.items() if status.st_nlink <= links[key])
-    return own, sum(status.st_size for status in files.values()) - own

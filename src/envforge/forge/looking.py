@@ -92,8 +92,10 @@ class About:
         observation = prefixes.look(self.prefix)
         drift = drifts.compare(self.prefix, whole, observation, digests)
         # A new file that nobody owns, a log say, is no drift: what of such runs by itself the surroundings tell.
-        telling = {each.path for each in drift.files if each.kind != "extra" or each.owners}
+        telling = {each.path for each in drift.files if each.kind != "extra"}
         clean = not (telling or drift.missing or drift.extra or drift.changed)
+        if not clean:
+            telling |= {row.path for row in drift_rules.unvouched(drift, whole.files)}
         kept_seen.write(
             self.home,
             self.name,
@@ -132,14 +134,14 @@ class About:
         states = [
             snapshots.read(self.home, self.name, self.generation, number)
             for number in snapshots.numbers(self.home, self.name, self.generation)
-            if number < snapshot.step
+            if number <= snapshot.step
         ]
         first = states[0].state if states else {}
         timeline = Timeline(profile, markers(snapshot.python), substitutes, base=first)
         for each in states[1:]:
             timeline.add(Moment(step=steps.get(each.step_name or ""), state=each.state), {})
-        last = Moment(step=steps.get(snapshot.step_name or ""), state=found.state, observation=found.observation)
-        timeline.add(last, {})
+        # What is there now is a moment of its own: what the last step brought must be what it was, too.
+        timeline.add(Moment(step=None, state=found.state, observation=found.observation), {})
         return timeline.findings
 
 

@@ -67,5 +67,8 @@ class Recorder:
         for clash in observation.clashes:
             if clash.actual is not None:
                 contents.keep(self.shop.home, self.name, self.generation, prefix / clash.path, clash.actual)
+        for row in observation.files:
+            if not row.owners and row.sha256 is not None and row.size <= contents.LARGEST:
+                contents.keep(self.shop.home, self.name, self.generation, prefix / row.path, row.sha256)
         snapshots.write(self.shop.home, snapshot, lock)
         work.known.learn(observation, state, lies)

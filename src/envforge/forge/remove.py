@@ -15,7 +15,6 @@ from envforge.model.result import Result
 from envforge.model.views import RemoveView
 from envforge.probe import processes
 from envforge.store import locking
-from envforge.store.layout import Home
 
 from .listing import sizes
 from .path import require
@@ -35,7 +34,7 @@ def remove(shop: Shop, name: str, *, in_use: bool = False) -> Result[RemoveView]
     with locking.hold(home, require(home, name), f"remove {name}"):
         home.refuse_foreign(name)
         if not in_use:
-            refuse_in_use(home, name)
+            refuse_in_use(home.generations_root / name, f"`{name}`", f"remove {name}")
         generations = home.generations(name)
         for place in filter(None, (home.adopted(name, number) for number in generations)):
             shop.tell(Note(text=f"`{place}` was adopted: all of it stays there"))
@@ -56,15 +55,15 @@ def remove(shop: Shop, name: str, *, in_use: bool = False) -> Result[RemoveView]
     return Result(command="remove", data=RemoveView(environment=name, generations=generations, bytes=own))
 
 
-def refuse_in_use(home: Home, name: str) -> None:
-    """Raise EnvforgeError ``in-use`` where a process uses any generation of ``name``, naming the processes."""
-    users = processes.using(home.generations_root / name)
+def refuse_in_use(folder: Path, what: str, command: str) -> None:
+    """Raise EnvforgeError ``in-use`` where a process uses ``folder``, naming the processes; ``what`` names it."""
+    users = processes.using(folder)
     if users:
         raise EnvforgeError(
             "in-use",
-            f"`{name}` is in use",
+            f"{what} is in use",
             cause="\n".join(f"process {user.pid} of {user.user}: {' '.join(user.argv)}" for user in users[:_NAMED]),
-            hint=f"end what uses it, or `envforge remove {name} --in-use`",
+            hint=f"end what uses it, or `envforge {command} --in-use`",
         )
 
 

@@ -14,7 +14,6 @@ from envforge.system import clock, environ
 
 from .shop import Shop
 
-_SMALL = 1 << 20  # bytes of the largest file that is kept
 _ALL = 64 << 20  # bytes that are kept of one snapshot
 
 
@@ -55,7 +54,8 @@ def snapshot(
 
 
 def remember(home: Home, taken: Snapshot, observation: Observation, odd: Iterable[str], lock: str | None) -> None:
-    """Keep ``taken``, its lock, and the bytes that no wheel gives back: of clashes, and of ``odd`` paths if small.
+    """Keep ``taken``, its lock, and the bytes that no wheel gives back: of clashes, of ``odd`` paths and of those of
+    nobody, the latter as far as they are small and not too many: nobody can say what lies in an environment of others.
 
     Raises EnvforgeError ``home-not-writable``.
     """
@@ -67,9 +67,9 @@ def remember(home: Home, taken: Snapshot, observation: Observation, odd: Iterabl
         if clash.actual is not None:
             contents.keep(home, name, generation, prefix / clash.path, clash.actual)
     room = _ALL
-    for path in odd:
-        row = rows[path]
-        if row.link is None and row.sha256 is not None and row.size <= min(_SMALL, room):
-            contents.keep(home, name, generation, prefix / path, row.sha256)
+    nobodys = (row for row in taken.files if not row.owners)
+    for row in (*(rows[path] for path in odd), *nobodys):
+        if row.link is None and row.sha256 is not None and row.size <= min(contents.LARGEST, room):
+            contents.keep(home, name, generation, prefix / row.path, row.sha256)
             room -= row.size
     snapshots.write(home, taken, lock)

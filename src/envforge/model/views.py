@@ -198,3 +198,52 @@ class RemoveView:
     environment: str
     generations: tuple[int, ...]
     bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """One thing that is gone, or would be. ``kind``: ``failed``, ``old`` (generations), ``orphan`` or ``cache``.
+
+    ``what``: ``ENV/G``, a path in the home, or the name of a distribution. ``bytes``: what is free once it and all that
+    stands before it are gone; what anything else links to as well counts nothing.
+    """
+
+    kind: str
+    what: str
+    bytes: int
+    environment: str | None = None
+    generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """What stays although it could go, and ``why``. ``what``: ``ENV/G``, ``ENV``, or ``cache``."""
+
+    what: str
+    why: str
+    environment: str | None = None
+    generation: int | None = None
+    processes: tuple[User, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrestorable:
+    """A snapshot that cannot be built again without network. ``distributions``: ``name==version`` of what is gone.
+
+    ``built``: those of them that were built here: no index has the very same, so not even the network gives them back.
+    """
+
+    snapshot: str
+    distributions: tuple[str, ...]
+    built: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneView:
+    """``dry_run``: nothing was removed, this is what would be. ``bytes``: the sum of what ``removed`` frees."""
+
+    dry_run: bool
+    bytes: int
+    removed: tuple[Pruned, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    unrestorable: tuple[Unrestorable, ...] = ()

@@ -1,15 +1,14 @@
-"""An audit as text for a person: what was looked at, what seems to have happened, who uses it; and what was taken."""
+"""An audit and a repair as text for a person: what was looked at, what seems to have happened, what was done."""
 
 from __future__ import annotations
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from envforge.model.drift import Accepted, Adopted, Audit, Audits, NotReproducible
+from envforge.model.drift import Audit, Audits
+from envforge.model.repair import Repair, RepairAction
 
 from . import page, words
-
-_SHOWN = 8
 
 
 def audit(value: Audit, *, verbose: bool) -> list[RenderableType]:
@@ -43,49 +42,41 @@ def audits(value: Audits, *, verbose: bool) -> list[RenderableType]:
     return [line for each in value.environments for line in audit(each, verbose=verbose)]
 
 
-def accepted(value: Accepted, *, verbose: bool) -> list[RenderableType]:
-    """What was taken, and what a fresh build would not bring."""
-    where = f"{value.environment} generation {value.generation}"
-    if value.snapshot is None and not value.changes and not value.files:
-        return [Text.assemble((where, "bold"), ": nothing has drifted, so nothing is written")]
-    lines: list[RenderableType] = [
-        Text.assemble((value.snapshot, "bold"), " is what is there now")
-        if value.snapshot is not None
-        else Text.assemble((where, "bold"), (" is not accepted", "bold red"), ", and nothing is written")
-    ]
-    lines += page.changes(value.changes, verbose=verbose)
-    if value.files:
-        lines.append(page.bullet("~", "yellow", f"{words.count(value.files, 'other file')} not as recorded before"))
-    return lines + _not_reproducible(value.not_reproducible, verbose=verbose)
+_DONE = {
+    "reinstall": ("+", "green", "brought back", "would be brought back"),
+    "restore": ("+", "green", "restored", "would be restored"),
+    "remove": ("-", "red", "removed", "would be removed"),
+    "set-aside": ("-", "yellow", "moved aside", "would be moved aside"),
+}
 
 
-def _not_reproducible(value: NotReproducible, *, verbose: bool) -> list[RenderableType]:
-    rows = [
-        ("distributions", value.distributions, "whose file no lock knows"),
-        ("removed", value.removed, "which it would bring back"),
-        ("files", value.files, "with other bytes than it gives them"),
-        ("unowned", value.unowned, "which belong to no distribution"),
-    ]
-    lines = [
-        (name, Text.assemble(words.cut(what, len(what) if verbose else _SHOWN), (f"  {why}", "dim")))
-        for name, what, why in rows
-        if what
-    ]
-    if not lines:
-        return []
-    return [Text("a fresh build would not reproduce", style="bold"), page.indent(page.pairs(lines))]
-
-
-def adopted(value: Adopted, *, verbose: bool) -> list[RenderableType]:
-    """Where it is, and what was looked at."""
+def repair(value: Repair, *, verbose: bool) -> list[RenderableType]:
+    """What was done, or would be, and what cannot be; the findings that are left come after it."""
     del verbose
-    checked = value.checked
-    return [
-        Text.assemble(
-            (value.environment, "bold"),
-            f" is {value.path} from now on: {value.backend}, Python {value.python}, "
-            f"{words.count(checked.distributions, 'distribution')}, {words.count(checked.files, 'file')}, "
-            f"{words.size(checked.bytes)} hashed in {words.seconds(checked.seconds)}",
-        ),
-        Text.assemble((value.snapshot, "bold"), " is its first snapshot; nothing in it was changed"),
+    lines: list[RenderableType] = []
+    for each in value.actions:
+        sign, color, done, to_do = _DONE[each.action]
+        lines.append(page.bullet(sign, color, f"{_what(each)} {to_do if value.dry_run else done}"))
+    lines += [
+        page.bullet("!", "red", f"{each.subject} cannot be put right in place: {each.why}") for each in value.lost
     ]
+    if value.lost:
+        lines.append(Text(f"`envforge rebuild {value.environment}` builds it anew beside the one in use"))
+    if value.evicted:
+        lines.append(Text(f"damaged copies taken out of the cache: {', '.join(value.evicted)}"))
+    if value.shared:
+        lines.append(Text(f"the same files, changed, are also in {', '.join(value.shared)}: repair these too"))
+    if value.aside is not None:
+        lines.append(Text(f"what was moved aside lies in {value.aside}"))
+    name = f"{value.environment} generation {value.generation}"
+    if not value.actions and not value.lost:
+        lines.append(Text(f"{name}: there is nothing to repair in place"))
+    elif not value.dry_run:
+        lines.append(Text.assemble((name, "bold"), f": repaired in {words.seconds(value.seconds)}, then audited"))
+    return lines
+
+
+def _what(action: RepairAction) -> str:
+    version = f" {action.version}" if action.version else ""
+    count = f" ({words.count(action.files, 'file')})" if action.files > 1 or action.version else ""
+    return f"{action.subject}{version}{count}"

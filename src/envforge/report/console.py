@@ -11,17 +11,19 @@ from rich.console import Console, RenderableType
 from envforge.model.drift import Accepted, Adopted, Audit, Audits, Switch
 from envforge.model.machine import Machine
 from envforge.model.plan import Plan
+from envforge.model.repair import Repair
 from envforge.model.result import Build, Result
 from envforge.model.views import (
     DiffView,
     HistoryView,
     ListView,
     ProfilesView,
+    PruneView,
     RemoveView,
     ShowView,
 )
 
-from . import auditing, building, looking, page
+from . import auditing, building, looking, page, pruning, taking
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -35,10 +37,12 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     HistoryView: looking.history,
     DiffView: looking.diff,
     RemoveView: looking.remove,
+    PruneView: pruning.prune,
     Audit: auditing.audit,
     Audits: auditing.audits,
-    Accepted: auditing.accepted,
-    Adopted: auditing.adopted,
+    Repair: auditing.repair,
+    Accepted: taking.accepted,
+    Adopted: taking.adopted,
     Switch: building.switch,
 }
 

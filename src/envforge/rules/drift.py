@@ -7,7 +7,7 @@ from typing import Any
 
 from envforge.model.drift import Drift, FileDrift
 from envforge.model.finding import Finding, Severity
-from envforge.model.state import Distribution
+from envforge.model.state import Distribution, FileRow
 
 from .wording import called
 
@@ -39,6 +39,18 @@ def findings(drift: Drift) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda each: (_ORDER.index(each.id), each.subject, each.aspect or "")))
 
 
+def unvouched(drift: Drift, rows: Iterable[FileRow]) -> Iterator[FileRow]:
+    """Recorded files that only a RECORD vouched for which is not as it was: that they have their size says little."""
+    lost = {
+        owner
+        for file in drift.files
+        if file.kind != "extra" and file.path.endswith(".dist-info/RECORD")
+        for owner in file.owners
+    }
+    doubted = lost.union(drift.missing, drift.changed)
+    return (row for row in rows if row.sha256 is None and row.link is None and doubted.intersection(row.owners))
+
+
 def _differences(before: Distribution, after: Distribution) -> dict[str, tuple[str | None, str | None]]:
     """What tells the two apart -> as recorded, as found: ``version``, ``build``, ``source``, ``contents``, ``RECORD``.
 
@@ -62,7 +74,7 @@ def _missing(before: Distribution, files: Sequence[FileDrift]) -> Finding:
         subject=before.name,
         message=f"{called(before)} was recorded and is not installed any more; {_counted(_gone(files))} gone",
         evidence={"version": before.version, **_paths(_gone(files))},
-        remedy="`envforge rebuild` builds the environment anew from its lock",
+        remedy="`envforge repair` brings it back",
     )
 
 
@@ -76,7 +88,7 @@ def _extra(drift: Drift, name: str, files: Sequence[FileDrift]) -> Finding:
         message=f"{called(after)} is installed and was not recorded"
         + (f"; `{installer}` put it there" if installer else ""),
         evidence={"version": after.version, "installer": installer, **_paths(files)},
-        remedy="uninstall it, or `envforge rebuild` from the lock",
+        remedy="`envforge repair` removes it",
     )
 
 
@@ -103,17 +115,17 @@ def _changed(drift: Drift, name: str, files: Sequence[FileDrift]) -> Finding:
             "installer": after.installer,
             **_paths(files),
         },
-        remedy="`envforge rebuild` brings the recorded one back",
+        remedy="`envforge repair` brings the recorded one back",
     )
 
 
 _WHAT: Mapping[str, tuple[str, str, Severity, str]] = {
-    "missing": ("file-missing", "gone", Severity.ERROR, "`envforge rebuild` brings it back"),
+    "missing": ("file-missing", "gone", Severity.ERROR, "`envforge repair` brings it back"),
     "modified": (
         "file-modified",
         "not as recorded",
         Severity.ERROR,
-        "`envforge rebuild` brings the recorded content back",
+        "`envforge repair` brings the recorded content back",
     ),
     "unreadable": (
         "file-modified",

@@ -38,7 +38,7 @@ def _unowned(surroundings: Surroundings) -> Iterator[Finding]:
             subject=path,
             message=f"`{path}` belongs to no distribution, and {why}",
             evidence={"path": path},
-            remedy="remove it, or bring it in by a distribution",
+            remedy="`envforge repair` moves it aside; or bring it in by a distribution",
         )
 
 

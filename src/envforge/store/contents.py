@@ -1,14 +1,15 @@
-"""Bytes of files that no lock gives back: where two distributions own a path, which of them won is kept as it lay."""
+"""Bytes of files that no lock gives back: what nobody owns, and where two distributions own a path, which won."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
-from envforge.model.errors import EnvforgeError
-
 from .atomic import not_writable
 from .layout import Home
+
+LARGEST = 1 << 20
+"""Bytes of a file that nobody owns, above which it is not kept."""
 
 
 def path(home: Home, name: str, generation: int, sha256: str) -> Path:
@@ -27,7 +28,7 @@ def keep(home: Home, name: str, generation: int, file: Path, sha256: str) -> Non
     try:
         target.parent.mkdir(exist_ok=True)
         partial = target.with_suffix(".part")
-        shutil.copyfile(file, partial)
+        shutil.copy(file, partial)  # with its permissions
         partial.replace(target)
     except FileNotFoundError:
         return
@@ -35,11 +36,9 @@ def keep(home: Home, name: str, generation: int, file: Path, sha256: str) -> Non
         raise not_writable(target, error) from error
 
 
-def read(home: Home, name: str, generation: int, sha256: str) -> bytes:
-    """The bytes; raises EnvforgeError ``record-not-found``."""
+def known(home: Home, name: str, generation: int) -> frozenset[str]:
+    """The sha256 (hex) of all that is kept of a generation."""
     try:
-        return path(home, name, generation, sha256).read_bytes()
-    except OSError as error:
-        raise EnvforgeError(
-            "record-not-found", f"the content {sha256[:12]} of `{name}/{generation}` is not kept", cause=error.strerror
-        ) from error
+        return frozenset(entry.name for entry in path(home, name, generation, "x").parent.iterdir() if not entry.suffix)
+    except OSError:
+        return frozenset()

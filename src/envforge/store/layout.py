@@ -17,6 +17,8 @@ from .atomic import not_writable, sync_folder, write_text
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+_SWITCHING = re.compile(r"\.([A-Za-z0-9][A-Za-z0-9._-]*)\.switching", re.ASCII)
+_DISCARDED = re.compile(r"\.[1-9][0-9]{0,8}\.pruned", re.ASCII)
 _LONGEST = 200
 _ADOPTED = "adopted"
 
@@ -169,6 +171,30 @@ class Home:
         """The generations that have records, ascending."""
         return _numbers(self.records_root / check_name(name))
 
+    def prefixes(self, name: str) -> tuple[int, ...]:
+        """The generations that have a folder of their own, ascending, with records or without."""
+        folder = self.generations_root / check_name(name)
+        return () if folder.is_symlink() else _numbers(folder)
+
+    def names(self) -> tuple[str, ...]:
+        """Whatever has a link, records, or only a folder of generations or half a switch that was left; sorted."""
+        switching = {match[1] for match in map(_SWITCHING.fullmatch, _listed(self.envs)) if match}
+        found = {*self.environments(), *_entries(self.generations_root), *switching}
+        return tuple(sorted(name for name in found if len(name) <= _LONGEST))
+
+    def switching(self, name: str) -> Path:
+        """The link while it is made, before it becomes the environment; no environment's name begins with a dot."""
+        return self.envs / f".{check_name(name)}.switching"
+
+    def discarded(self, name: str, generation: int) -> Path:
+        """Where a generation's folder is moved to before its files go: half of it is never taken for all of it."""
+        return self.generations_root / check_name(name) / f".{generation}.pruned"
+
+    def discards(self, name: str) -> tuple[Path, ...]:
+        """What a prune that was killed has left of generations."""
+        folder = self.generations_root / check_name(name)
+        return tuple(folder / entry for entry in sorted(_listed(folder)) if _DISCARDED.fullmatch(entry))
+
     def next_generation(self, name: str) -> int:
         """One more than every number that records or prefixes ever used."""
         seen = (*self.generations(name), *_numbers(self.generations_root / check_name(name)), self.current(name) or 0)
@@ -188,9 +214,8 @@ class Home:
                 cause=f"`{prefix}` is no folder",
                 hint=f"see `envforge history {name}` for the generations",
             )
-        # No environment can have a name that begins with a dot, and the environment's lock is held: whatever lies
-        # there was left by a switch that was killed.
-        waiting = self.envs / f".{name}.switching"
+        # The environment's lock is held: whatever lies there was left by a switch that was killed.
+        waiting = self.switching(name)
         try:
             waiting.unlink(missing_ok=True)
             waiting.symlink_to(os.path.relpath(prefix, self.envs))
@@ -241,8 +266,12 @@ class Home:
 
 
 def _entries(folder: Path) -> list[str]:
+    return [entry for entry in _listed(folder) if _NAME.fullmatch(entry)]
+
+
+def _listed(folder: Path) -> list[str]:
     try:
-        return [entry for entry in os.listdir(folder) if _NAME.fullmatch(entry)]  # noqa: PTH208 - names, not paths
+        return os.listdir(folder)  # noqa: PTH208 - names, not paths
     except OSError:
         return []
 

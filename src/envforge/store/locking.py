@@ -1,7 +1,8 @@
-"""One writer for an environment at a time, known by name to who comes second."""
+"""One writer for an environment at a time, known by name to who comes second; nobody in a cache that is cleaned."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -53,6 +54,39 @@ def hold(home: Home, name: str, command: str) -> Iterator[None]:
         with suppress(OSError):
             _note(home, name).unlink(missing_ok=True)
         lock.release()
+
+
+@contextmanager
+def share(cache: Path) -> Iterator[None]:
+    """Use the cache for the duration, together with others; waits while somebody cleans it."""
+    with suppress(OSError):  # who then wants to write there says what is wrong
+        cache.mkdir(parents=True, exist_ok=True)
+    with _flocked(cache, fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def claim(cache: Path) -> Iterator[bool]:
+    """Have the cache alone for the duration; False, at once, where others use it or it takes no locks."""
+    with _flocked(cache, fcntl.LOCK_EX | fcntl.LOCK_NB) as alone:
+        yield alone
+
+
+@contextmanager
+def _flocked(cache: Path, mode: int) -> Iterator[bool]:
+    """True while the lock is held, which falls with the process; False where it cannot be had."""
+    descriptor = None
+    try:
+        descriptor = os.open(cache / ".in-use", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        fcntl.flock(descriptor, mode)
+        had = True
+    except OSError:
+        had = False
+    try:
+        yield had
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def holder(home: Home, name: str) -> Holder | None:

@@ -1,0 +1,116 @@
+"""What the cache holds that nothing refers to any more: uv's part by distribution, envforge's own stores by file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from .uv_cache import UvCache
+
+_NAME = re.compile(rb"^Name:[ \t]*(\S+)", re.MULTILINE | re.IGNORECASE)
+_HEAD = 16_384
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What is still referred to: canonical names of distributions, and the sha256 of wheels and sdists."""
+
+    names: frozenset[str]
+    hashes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surplus:
+    """What can go. ``uv``: name -> places that uv is told to clean; ``debris``: what goes from its cache besides.
+
+    ``own``: name -> places in envforge's own stores, under an empty name what is nobody's. ``hashes``: of the files
+    whose metadata or whose own bytes go, without which no lock is restored.
+    """
+
+    uv: Mapping[str, tuple[Path, ...]]
+    debris: tuple[Path, ...]
+    own: Mapping[str, tuple[Path, ...]]
+    hashes: frozenset[str]
+
+
+def surplus(cache: Path, held: Held) -> Surplus:
+    """Look for it; nothing is changed.
+
+    Pages of indexes stay: to plan what is held, the resolver also asks for names that then are not installed.
+    """
+    uv = UvCache(cache / "uv")
+    going = [name for name in uv.names() if name not in held.names]
+    own: dict[str, list[Path]] = defaultdict(list)
+    hashes: set[str] = set()
+    names: dict[str, str] = {}  # sha256 of a wheel or sdist -> canonical name
+    for folder in _entries(cache / "built" / "wheels"):
+        name, source = _built(folder)
+        names |= {folder.name: name, source: name}
+        if folder.name not in held.hashes:
+            hashes.add(folder.name)
+            own[name].append(folder)
+    for key in (cache / "built" / "sources").glob("*/*"):
+        if _text(key) not in held.hashes:
+            own[names.get(_text(key), "")].append(key)
+    names[""] = ""
+    for file in _entries(cache / "index" / "metadata"):
+        name = _named(file)
+        names.setdefault(file.name, name)
+        if name not in held.names:
+            hashes.add(file.name)
+            own[name].append(file)
+    for file in _entries(cache / "index" / "files"):
+        if file.name not in held.hashes:
+            hashes.add(file.name)
+            own[names.get(file.name, "")].append(file)
+    for file in _entries(cache / "known"):
+        # What tells a damaged copy from a good one stays for as long as uv may have a copy.
+        if names.get(file.name, "") not in {*held.names, ""}:
+            own[names[file.name]].append(file)
+    own[""] += _entries(cache / "scratch")
+    return Surplus(
+        uv=uv.places(going),
+        debris=uv.dangling(),
+        own={name: tuple(paths) for name, paths in sorted(own.items()) if paths},
+        hashes=frozenset(each for each in hashes if _DIGEST.fullmatch(each)),
+    )
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _built(folder: Path) -> tuple[str, str]:
+    """The distribution that was built, and the sha256 of its sdist; empty where that is not known."""
+    try:
+        about = json.loads((folder / "about.json").read_bytes())
+        return canonicalize_name(str(about["name"])), str(about["origin"]["sha256"] or "")
+    except (OSError, ValueError, TypeError, KeyError):
+        return "", ""
+
+
+def _named(file: Path) -> str:
+    """The distribution that a METADATA is of; empty where it is none."""
+    try:
+        with file.open("rb") as stream:
+            found = _NAME.search(stream.read(_HEAD))
+    except OSError:
+        return ""
+    return canonicalize_name(found[1].decode("utf-8", "replace")) if found else ""
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

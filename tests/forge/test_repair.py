@@ -1,0 +1,268 @@
+"""The repair of real environments through the command line: least change, nothing out of a poisoned cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kit.check import contract
+from kit.cli import PYTHON, Answer, Cli
+from kit.index import Index, Server, serve
+from kit.wheels import Wheel
+
+SIX = Wheel(name="six", version="1.0.0", files={"six/extra.py": "extra = 1\n"})
+SEVEN = Wheel(name="six", version="2.0.0", files={"six/newer.py": "newer = 1\n"})
+DEP = Wheel(name="dep", version="1.0.0", requires=("six",), scripts={"dep-tool": "dep:main"})
+STRAY = Wheel(name="stray", version="1.0.0", files={"dep/intruder.py": ""})
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[tuple[Cli, Server]]:
+    """An environment `demo` with dep and six 1.0.0, and an index that also has six 2.0.0 and stray."""
+    with serve({"pypi": Index(artefacts=[SIX, SEVEN, DEP, STRAY])}) as server:
+        cli = Cli(root=tmp_path)
+        profile: dict[str, Any] = {
+            "schema": 1,
+            "name": "demo",
+            "python": PYTHON,
+            "indexes": [{"name": "pypi", "url": server.url("pypi")}],
+            "steps": [{"name": "all", "install": ["dep", "six<2"]}],
+            "guards": [{"hold": "six<2"}],
+        }
+        (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+        ended(cli.run("create", "demo"), 0)
+        yield cli, server
+
+
+def ended(answer: Answer, status: int) -> Answer:
+    contract(answer)
+    assert answer.exit == status, str(answer)
+    return answer
+
+
+def repaired(cli: Cli, *arguments: str) -> Answer:
+    """Repair `demo` and prove with every file hashed that it is as recorded."""
+    answer = ended(cli.run(*arguments, "repair", "demo"), 0)
+    assert ended(cli.run("audit", "demo", "--deep"), 0).data["events"] == []
+    return answer
+
+
+def actions(answer: Answer) -> set[tuple[str, str]]:
+    return {(each["action"], each["subject"]) for each in answer.data["actions"]}
+
+
+def install(cli: Cli, server: Server, *requirements: str) -> None:
+    """By the environment's own pip, behind envforge's back."""
+    pip = [str(cli.link() / "bin/python"), "-m", "pip", "install", "-q", "--no-deps"]
+    environment = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
+    subprocess.run([*pip, "--index-url", server.url("pypi"), *requirements], check=True, env=environment)
+
+
+def inodes(cli: Cli) -> dict[str, int]:
+    root = cli.link().resolve()
+    return {
+        str(path.relative_to(root)): path.lstat().st_ino for path in root.rglob("*") if "__pycache__" not in path.parts
+    }
+
+
+def test_where_nothing_drifted_nothing_is_done(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    before = inodes(cli)
+    assert repaired(cli).data["actions"] == []
+    assert inodes(cli) == before
+
+
+def test_a_vanished_package_and_a_vanished_distribution_come_back(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    before = inodes(cli)
+    shutil.rmtree(cli.site() / "six")
+    shutil.rmtree(next(cli.site().glob("dep-*.dist-info")))
+    (cli.link() / "bin/dep-tool").unlink()
+    assert actions(repaired(cli)) == {("restore", "six"), ("reinstall", "dep")}
+    after = inodes(cli)
+    assert after.keys() == before.keys()
+    # What was not gone was not touched.
+    assert (
+        before[f"lib/python{PYTHON}/site-packages/dep/__init__.py"]
+        == after[f"lib/python{PYTHON}/site-packages/dep/__init__.py"]
+    )
+    assert subprocess.run([cli.link() / "bin/dep-tool"], check=False).returncode in {0, 1}
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    shutil.rmtree(cli.site() / "six")
+    before = inodes(cli)
+    answer = ended(cli.run("repair", "demo", "--dry-run"), 3)
+    assert answer.data["dry_run"] is True
+    assert inodes(cli) == before
+    done = repaired(cli)
+    assert done.data["actions"] == answer.data["actions"]
+
+
+def test_another_version_goes_and_the_recorded_one_comes_back(house: tuple[Cli, Server]) -> None:
+    cli, server = house
+    install(cli, server, "six==2.0.0", "stray")
+    answer = repaired(cli)
+    assert actions(answer) == {("reinstall", "six"), ("remove", "stray")}
+    assert cli.installed() == {"dep": "1.0.0", "six": "1.0.0"}
+    assert not (cli.site() / "six/newer.py").exists()
+    assert not (cli.site() / "dep/intruder.py").exists()
+    assert not (cli.site() / "stray").exists()
+
+
+@pytest.mark.parametrize("put_back", [False, True])
+def test_a_poisoned_cache_is_not_believed(house: tuple[Cli, Server], put_back: bool) -> None:
+    cli, _ = house
+    ended(cli.run("audit", "demo"), 0)
+    file = cli.site() / "six/extra.py"
+    facts = file.stat()
+    with file.open("r+") as stream:
+        stream.write("wrong")
+    if put_back:
+        os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    if file.stat().st_nlink == 1:
+        pytest.skip("this file system shares no files with the cache")
+    answer = repaired(cli)
+    assert answer.data["evicted"] == ["six"]
+    assert file.read_text() == "extra = 1\n"
+    ended(cli.run("create", "demo", "--name", "other"), 0)
+    assert (cli.site("other") / "six/extra.py").read_text() == "extra = 1\n"
+
+
+def test_who_shares_a_changed_file_is_named(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    ended(cli.run("create", "demo", "--name", "other"), 0)
+    file = cli.site() / "six/extra.py"
+    if file.stat().st_nlink == 1:
+        pytest.skip("this file system shares no files with the cache")
+    with file.open("a") as stream:
+        stream.write("# more\n")
+    assert repaired(cli).data["shared"] == ["other/1"]
+    assert ("restore", "six") in actions(ended(cli.run("repair", "other"), 0))
+
+
+def test_bytecode_of_a_changed_source_is_not_believed_either(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    file = cli.site() / "six/extra.py"
+    facts, data = file.stat(), file.read_bytes()
+    file.unlink()
+    file.write_bytes(data.replace(b"1", b"2"))
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    shown = [str(cli.link() / "bin/python"), "-c", "import six.extra; print(six.extra.extra)"]
+    assert subprocess.run(shown, check=True, capture_output=True, text=True).stdout == "2\n"
+    repaired(cli)
+    assert subprocess.run(shown, check=True, capture_output=True, text=True).stdout == "1\n"
+
+
+def test_what_an_installer_left_goes_and_code_that_nobody_owns_is_moved_aside(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    (cli.site() / "~ix-1.0.0.dist-info").mkdir()
+    (cli.site() / "~ix-1.0.0.dist-info/METADATA").write_text("Name: six\nVersion: 1.0.0\n")
+    (cli.site() / "half-1.0.dist-info").mkdir()
+    (cli.site() / "half-1.0.dist-info/METADATA").write_text("Name: half\nVersion: 1.0\n")
+    (cli.site() / "evil.pth").write_text("import os\n")
+    answer = repaired(cli)
+    evil = f"lib/python{PYTHON}/site-packages/evil.pth"
+    assert ("set-aside", evil) in actions(answer)
+    assert (Path(answer.data["aside"]) / evil).read_text() == "import os\n"
+    assert not list(cli.site().glob("~*"))
+    assert not list(cli.site().glob("half*"))
+
+
+def test_what_no_wheel_holds_comes_from_the_records(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    link = cli.link()
+    pyvenv = (link / "pyvenv.cfg").read_text()
+    (link / "pyvenv.cfg").write_text(
+        pyvenv.replace("include-system-site-packages = false", "include-system-site-packages = true")
+    )
+    (link / "bin/activate").unlink()
+    for python in link.glob("bin/python*"):
+        python.unlink()
+    shutil.rmtree(cli.site() / "dep")
+    repaired(cli)
+    assert (link / "pyvenv.cfg").read_text() == pyvenv
+    assert subprocess.run([link / "bin/python", "-c", "import dep"], check=False).returncode == 0
+
+
+def test_offline_from_the_cache_and_what_it_lacks_is_named(house: tuple[Cli, Server]) -> None:
+    cli, server = house
+    shutil.rmtree(cli.site() / "six")
+    repaired(cli, "--offline")
+    shutil.rmtree(cli.site() / "six")
+    shutil.rmtree(cli.site() / "dep")
+    uv = Path(sys.executable).with_name("uv")
+    cache = cli.home / "cache/uv"
+    subprocess.run([uv, "cache", "clean", "--cache-dir", cache, "six"], check=True, capture_output=True)
+    answer = ended(cli.run("--offline", "repair", "demo"), 3)
+    assert [each["subject"] for each in answer.data["lost"]] == ["six"]
+    assert (cli.site() / "dep/__init__.py").exists()
+    assert actions(repaired(cli)) == {("restore", "six")}
+    del server
+
+
+def test_an_intruder_stays_where_the_recorded_one_cannot_be_had(house: tuple[Cli, Server]) -> None:
+    cli, server = house
+    install(cli, server, "six==2.0.0")
+    uv = Path(sys.executable).with_name("uv")
+    subprocess.run([uv, "cache", "clean", "--cache-dir", cli.home / "cache/uv", "six"], check=True, capture_output=True)
+    answer = ended(cli.run("--offline", "repair", "demo"), 3)
+    assert answer.data["actions"] == []
+    assert cli.installed()["six"] == "2.0.0"
+    assert (cli.site() / "six/__init__.py").exists()
+    repaired(cli)
+
+
+def test_a_process_that_uses_it_keeps_it_from_being_changed(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    shutil.rmtree(cli.site() / "six")
+    child = subprocess.Popen([cli.link().resolve() / "bin/python", "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        answer = ended(cli.run("repair", "demo"), 1)
+        assert answer.document["error"]["code"] == "in-use"
+        assert str(child.pid) in answer.text
+        assert not (cli.site() / "six").exists()
+        ended(cli.run("repair", "demo", "--in-use"), 0)
+    finally:
+        child.communicate()
+
+
+def test_a_symlink_in_the_way_is_not_followed(house: tuple[Cli, Server], tmp_path: Path) -> None:
+    cli, _ = house
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(cli.site() / "six", elsewhere)
+    (cli.site() / "six").symlink_to(elsewhere)
+    (elsewhere / "extra.py").write_text("mine = 1\n")
+    repaired(cli)
+    assert not (cli.site() / "six").is_symlink()
+    assert (elsewhere / "extra.py").read_text() == "mine = 1\n"
+    assert (cli.site() / "six/extra.py").read_text() == "extra = 1\n"
+
+
+def test_a_folder_in_the_place_of_a_file_and_a_file_in_the_place_of_a_folder(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    (cli.site() / "six/extra.py").unlink()
+    (cli.site() / "six/extra.py").mkdir()
+    (cli.site() / "six/extra.py/mine.txt").write_text("mine")
+    shutil.rmtree(cli.site() / "dep")
+    (cli.site() / "dep").write_text("mine too")
+    answer = repaired(cli)
+    aside = Path(answer.data["aside"])
+    assert {path.read_text() for path in aside.rglob("*") if path.is_file()} == {"mine", "mine too"}
+
+
+def test_what_pip_built_is_repaired_as_pip_builds(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    ended(cli.run("create", "demo", "--replace", "--engine", "pip"), 0)
+    shutil.rmtree(cli.site() / "six")
+    shutil.rmtree(next(cli.site().glob("dep-*.dist-info")))
+    shutil.rmtree(cli.site() / "pip")
+    assert actions(repaired(cli)) == {("restore", "six"), ("reinstall", "dep"), ("restore", "pip")}
