@@ -225,7 +225,7 @@ def test_what_cannot_be_adopted_is_refused_and_leaves_nothing(tmp_path: Path) ->
     assert there.home.environments() == ("mine",)
     colon = tmp_path / "a:b"
     shutil.copytree(second, colon, symlinks=True)
-    assert code(colon, name="colon") == "bad-path"
+    assert code(colon, name="colon") == "not-adoptable"
 
 
 def test_a_home_inside_of_it_is_refused_before_anything_is_written_there(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_home_inside_of_it_is_refused_before_anything_is_written_there(tmp_pat
     (cli.work / "profiles/mine.yaml").write_text(PROFILE)
     before = stamps(place)
     answer = cli.run("adopt", str(place), "--profile", "mine")
-    assert (answer.exit, answer.document["error"]["code"]) == (2, "bad-path")
+    assert (answer.exit, answer.document["error"]["code"]) == (2, "not-adoptable")
     assert stamps(place) == before
 
 

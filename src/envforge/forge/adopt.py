@@ -42,7 +42,7 @@ def adopt(shop: Shop, path: Path, profile: Profile, *, name: str | None = None) 
 
     Nothing in ``path`` is run, changed or moved; ``profile`` gives the guards, and builds the next generation. What
     stands against the environment, be it an error, is told and does not keep it from being adopted. Raises UsageError
-    ``not-an-environment``, ``environment-exists``, ``already-kept`` or ``bad-path``; EnvforgeError ``locked``.
+    ``not-an-environment``, ``environment-exists``, ``already-kept`` or ``not-adoptable``; EnvforgeError ``locked``.
     """
     home = shop.home
     started = clock.monotonic()
@@ -118,13 +118,13 @@ def _refuse(home: Home, prefix: Path) -> None:
         raise UsageError("already-kept", f"`{prefix}` lies in envforge's own folders", hint="see `envforge list`")
     if any(Path(os.path.realpath(folder)).is_relative_to(prefix) for folder in (home.root, home.cache)):
         raise UsageError(
-            "bad-path",
+            "not-adoptable",
             f"envforge's own folders lie in `{prefix}`, where nothing may be written",
             hint="choose another home with `--home` or ENVFORGE_HOME",
         )
     if re.search(r"[:\n\r\udc80-\udcff]", str(prefix)):
         raise UsageError(
-            "bad-path",
+            "not-adoptable",
             f"`{prefix}` has a `:`, a line break or bytes that are no text in its path",
             cause="PATH and the records could not name it",
         )
