@@ -328,3 +328,19 @@ def test_no_build_goes_on_in_what_a_killed_adoption_left(tmp_path: Path) -> None
         with pytest.raises(EnvforgeError) as caught:
             rollback(house.shop, "demo", "demo/1")
         assert caught.value.code == "generation-unproven"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_what_this_user_cannot_read_is_not_taken_for_known(tmp_path: Path) -> None:
+    there = shop(tmp_path / "home")
+    place = tmp_path / "v"
+    inside = made(place, SIX)
+    for hidden in (inside / "six/__init__.py", inside / "six"):
+        mode = hidden.stat().st_mode
+        hidden.chmod(0)
+        with pytest.raises(UsageError) as caught:
+            adopt(there, place, profile())
+        assert caught.value.code == "not-adoptable"
+        assert errors(audit(there, str(place), profile=profile()).findings) == set()
+        hidden.chmod(mode)
+    assert there.home.environments() == ()

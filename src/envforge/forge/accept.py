@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -38,7 +37,7 @@ from .path import current, require
 from .profiles import recorded
 from .shop import Shop
 from .taking import remember, snapshot, told
-from .witness import Testimony, hear
+from .witness import Testimony, hear, veiled
 
 
 def accept(shop: Shop, name: str) -> Result[Accepted]:
@@ -156,16 +155,18 @@ class _Meeting:
                     evidence={"guard": WHOLE_DISTRIBUTIONS, "count": 1, "paths": [each.path]},
                     remedy="`envforge rebuild` makes the environment anew",
                 )
-        veiled = sorted(self._veiled())
-        if veiled:
-            more = f" and {len(veiled) - 1} more" if len(veiled) > 1 else ""
+        hidden = {each.path for each in self.drift.files if each.kind == "unreadable"}
+        hidden |= veiled(self.about.prefix, self.found.observation, self.testimony)
+        if hidden:
+            first, *others = sorted(hidden)
+            more = f" and {len(others)} more" if others else ""
             yield Finding(
                 id="file-modified",
                 severity=Severity.ERROR,
-                subject=veiled[0],
+                subject=first,
                 aspect="unreadable",
-                message=f"`{veiled[0]}`{more} cannot be read by this user: nobody can say what would be accepted",
-                evidence={"count": len(veiled), "paths": veiled[:10]},
+                message=f"`{first}`{more} cannot be read by this user: nobody can say what would be accepted",
+                evidence={"count": len(hidden), "paths": sorted(hidden)[:10]},
                 remedy="accept it as the owner of the environment, or mend the permissions",
             )
 
@@ -180,18 +181,6 @@ class _Meeting:
 
         heard = self.testimony.disagreement
         return Disagreement(missing=new(heard.missing), modified=new(heard.modified), unreadable={})
-
-    def _veiled(self) -> set[str]:
-        """Files and folders that are there and cannot be read."""
-        veiled = {each.path for each in self.drift.files if each.kind == "unreadable"}
-        veiled |= {path for of in self.testimony.disagreement.unreadable.values() for path in of}
-        place = os.path.realpath(self.about.prefix)
-        for path in self.found.observation.unreadable:
-            real = os.path.normpath(f"{place}/{path}")
-            # Rows of a RECORD that leave the environment, sockets and pipes stand there too: nobody recorded those.
-            if real.startswith(f"{place}/") and (os.path.isdir(real) or os.path.isfile(real)):  # noqa: PTH112, PTH113
-                veiled.add(path)
-        return veiled
 
     def digests(self) -> dict[str, str]:
         """sha256 of the files of which no RECORD tells the truth: from now on the snapshot does."""

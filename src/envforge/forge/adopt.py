@@ -32,9 +32,11 @@ from .generations import put_in_place
 from .remove import delete
 from .shop import Shop
 from .taking import remember, snapshot, told
+from .witness import veiled
 
 _FIRST = 1
 _ENGINE = "unknown"
+_NAMED = 5
 
 
 def adopt(shop: Shop, path: Path, profile: Profile, *, name: str | None = None) -> Result[Adopted]:
@@ -62,6 +64,14 @@ def adopt(shop: Shop, path: Path, profile: Profile, *, name: str | None = None) 
         shop.tell(Working(what=f"looking at {there.prefix}"))
         seen = look(there)
         shop.tell(Working(what=None))
+        hidden = sorted(veiled(there.prefix, seen.observation, seen.testimony))
+        if hidden:
+            raise UsageError(
+                "not-adoptable",
+                f"`{there.prefix}` cannot be read whole by this user",
+                cause="\n".join([*hidden[:_NAMED], *(["..."] if len(hidden) > _NAMED else [])]),
+                hint="adopt it as its owner, or mend the permissions",
+            )
         findings, _ = judge(seen, profile)
         state = _requested(seen.observation.state, profile)
         taken = snapshot(

@@ -206,7 +206,7 @@ def _step(step: StepRecord, story: tuple[Chapter, ...], *, verbose: bool) -> lis
     )
     body = page.changes(step.changes, verbose=verbose)
     if step.files:
-        body.append(page.bullet("~", "yellow", f"{words.count(step.files, 'file')} of others"))
+        body.append(page.bullet("~", "yellow", f"{words.count(step.files, 'other file')} not as before"))
     body = body or [Text("nothing changed", style="dim")]
     for chapter in story:
         if chapter.opened == step.name:
