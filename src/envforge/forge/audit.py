@@ -16,7 +16,7 @@ from envforge.model.result import Result
 from envforge.model.snapshot import Snapshot
 from envforge.model.state import Observation, State
 from envforge.probe import drift as drifts
-from envforge.probe import hashing, interpreter, processes, stamps, surroundings
+from envforge.probe import hashing, interpreter, launch, processes, stamps, surroundings
 from envforge.probe import prefix as prefixes
 from envforge.rules import drift as drift_rules
 from envforge.rules import events as event_rules
@@ -30,6 +30,7 @@ from envforge.system import clock, environ
 
 from .comparing import enriched
 from .generations import beginning
+from .launching import remember
 from .path import current, require
 from .profiles import recorded
 from .shop import Shop
@@ -47,6 +48,7 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
     generation, _ = current(home, require(home, name))
     started = clock.monotonic()
     about = _About(home=home, name=name, generation=generation)
+    stamp = launch.stamp(about.prefix)
     snapshot = about.snapshot()
     built_from = recorded(home, name, generation)
     judged = profile or built_from
@@ -66,6 +68,8 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
     ]
     rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
     told = sorted((lowered(each, judged.ignore) for each in findings), key=lambda each: (rank[each.severity], each.key))
+    if profile is None and not any(each.severity is Severity.ERROR for each in told):
+        remember(home, name, generation, stamp)
     return Result(
         command="audit",
         data=Audit(
