@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.result import Result
@@ -53,10 +53,11 @@ class _Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sides:
-    """Finds what the words name. ``files``: with the tables of files."""
+    """Finds what the words name. ``files``: with the tables of files; ``read``: last snapshots, each read once."""
 
     home: Home
     files: bool
+    read: dict[tuple[str, int], Snapshot | None] = field(default_factory=dict)
 
     def named(self, text: str) -> _Moment:
         found = _SNAPSHOT.fullmatch(text)
@@ -76,10 +77,15 @@ class _Sides:
     def last(self, name: str) -> _Moment:
         """The last snapshot of the generation in use."""
         generation, _ = current(self.home, name)
-        snapshot = snapshots.latest(self.home, name, generation, files=self.files)
+        snapshot = self._latest(name, generation)
         if snapshot is None:
             raise EnvforgeError("snapshot-not-found", f"generation {generation} of `{name}` has no snapshot")
         return self._recorded(snapshot)
+
+    def _latest(self, name: str, generation: int) -> Snapshot | None:
+        if (name, generation) not in self.read:
+            self.read[name, generation] = snapshots.latest(self.home, name, generation, files=self.files)
+        return self.read[name, generation]
 
     def _recorded(self, snapshot: Snapshot) -> _Moment:
         prefix = self.home.prefix(snapshot.environment, snapshot.generation)
@@ -91,7 +97,7 @@ class _Sides:
         generation, _ = current(self.home, name)
         prefix = self.home.prefix(name, generation)
         seen = prefixes.look(prefix)
-        known = snapshots.latest(self.home, name, generation, files=self.files)
+        known = self._latest(name, generation)
         recorded = known.state if known is not None else {}
         state = {key: _enriched(distribution, recorded.get(key)) for key, distribution in seen.state.items()}
         files = Side.present(prefix, known, seen) if self.files else None
