@@ -17,6 +17,7 @@ from envforge.model.result import Result
 from envforge.model.views import (
     DiffView,
     EnvironmentEntry,
+    FileChange,
     Fit,
     GenerationRecord,
     HistoryView,
@@ -386,3 +387,19 @@ def test_what_would_be_pruned() -> None:
     assert "removed old generations" in done
     assert done.endswith("5.0 GB freed")
     assert read(PruneView(dry_run=False, bytes=0)) == "nothing to remove\n"
+
+
+def test_a_diff_tells_files_by_whose_they_are() -> None:
+    many = tuple(FileChange(path=f"lib/{number}", kind="added", owners=("torch",)) for number in range(7))
+    lone = FileChange(path="bin/x", kind="unknown")
+    value = DiffView(before="e/1.1", after="e", changes=(), files=(lone, *many))
+    text = read(value)
+    assert "no difference" not in text
+    assert "files: 7 added, 1 unknown" in text
+    assert text.index("torch: 7 added") < text.index("of no distribution: 1 unknown")
+    assert "+ lib/4" in text
+    assert "lib/5" not in text
+    assert "2 more" in text
+    assert "? bin/x" in text
+    assert "+ lib/6" in read(value, verbose=True)
+    assert "files: no difference" in read(DiffView(before="e/1.1", after="e", changes=(), files=()))

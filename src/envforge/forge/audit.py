@@ -6,15 +6,16 @@ import pwd
 from dataclasses import replace
 
 from envforge.model.drift import Audit, Audits, Checked, Drift
-from envforge.model.finding import Finding
+from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Profile
 from envforge.model.progress import Working
 from envforge.model.result import Result
-from envforge.probe import processes
+from envforge.probe import launch, processes
 from envforge.rules import events as event_rules
 from envforge.system import clock
 
 from .generations import beginning
+from .launching import remember
 from .looking import About
 from .path import current, require
 from .profiles import recorded
@@ -32,6 +33,7 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
     generation, _ = current(home, require(home, name))
     started = clock.monotonic()
     about = About(home=home, name=name, generation=generation)
+    stamp = launch.stamp(about.prefix)
     snapshot = about.snapshot()
     built_from = recorded(home, name, generation)
     judged = profile or built_from
@@ -39,8 +41,10 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
     moved, why = moved_on(name, built_from, begun.get("source"))
     shop.tell(Working(what=f"looking at {name}"))
     found = about.look(snapshot, deep=deep)
-    facts = about.surroundings(found)
+    findings = about.findings(judged, begun.get("substitutes", {}), snapshot, found, about.surroundings(found))
     shop.tell(Working(what=None))
+    if profile is None and not any(each.severity is Severity.ERROR for each in findings):
+        remember(home, name, generation, stamp)
     return Result(
         command="audit",
         data=Audit(
@@ -58,7 +62,7 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
             outdated=(why,) if moved and why else (),
             processes=tuple(f"{each.pid} {' '.join(each.argv)}" for each in processes.using(about.prefix)),
         ),
-        findings=about.findings(judged, begun.get("substitutes", {}), snapshot, found, facts),
+        findings=findings,
     )
 
 

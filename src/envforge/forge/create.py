@@ -15,9 +15,9 @@ from envforge.model.progress import Note, StepDone
 from envforge.model.result import Build, Result, SmokeResult
 from envforge.model.snapshot import Snapshot
 from envforge.model.state import Observation, State
+from envforge.probe import launch, pythons, stubs
 from envforge.probe import machine as machines
 from envforge.probe import prefix as prefixes
-from envforge.probe import pythons, stubs
 from envforge.rules.diff import changes as differences
 from envforge.store import profiles as kept_profiles
 from envforge.store import snapshots
@@ -30,6 +30,7 @@ from . import smoke
 from .bench import Bench, bench
 from .executor import Executor, Stopped
 from .generations import put_in_place
+from .launching import remember
 from .plan import bundled_pip, check, first_planner, gpu_findings, predict, target
 from .planner import Planner
 from .pruning import thin_out
@@ -212,6 +213,7 @@ class _Maker:
             raise self._broken_world(executor, error) from error
         switched = not _open(findings)
         if switched:
+            remember(home, self._name, generation, launch.stamp(executor.prefix))
             put_in_place(home, self._name, generation)
             thin_out(self._shop, self._name)
         else:

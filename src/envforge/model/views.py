@@ -178,12 +178,39 @@ class PathView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """One side of a file that differs: bytes, and the sha256 (hex) as far as it had to be known, else None."""
+
+    size: int
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """One file. ``kind``: added, removed, changed, or unknown: on neither record nor disk is what would tell.
+
+    ``path``: relative to the prefix, as it is after, or was before where it is gone. ``owners``: canonical names, empty
+    = nobody. ``before`` is None for added, ``after`` for removed, and for what cannot be looked at.
+    """
+
+    path: str
+    kind: str
+    owners: tuple[str, ...] = ()
+    before: FileFacts | None = None
+    after: FileFacts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DiffView:
-    """``before`` and ``after`` name what was compared: a snapshot id, or the environment for its present state."""
+    """``before`` and ``after`` name what was compared: a snapshot id, or the environment for its present state.
+
+    ``files``: sorted by path; None where they were not asked for.
+    """
 
     before: str
     after: str
     changes: tuple[Change, ...]
+    files: tuple[FileChange, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -9,6 +12,7 @@ from envforge.model.machine import Machine
 from envforge.model.views import (
     DiffView,
     EnvironmentEntry,
+    FileChange,
     GenerationRecord,
     HistoryView,
     ListView,
@@ -25,6 +29,7 @@ from .story import Chapter, chapters, scenes
 _GIB = 1024**3
 _SNAPSHOTS_SHOWN = 8
 _ADDITIONS_LISTED = 40
+_FILES_SHOWN = 5
 
 
 def profiles(value: ProfilesView, *, verbose: bool) -> list[RenderableType]:
@@ -210,10 +215,40 @@ def _step(step: StepRecord, story: tuple[Chapter, ...], *, verbose: bool) -> lis
 
 
 def diff(value: DiffView, *, verbose: bool) -> list[RenderableType]:
-    head = Text.assemble((value.before, "bold"), " → ", (value.after, "bold"))
-    if not value.changes:
-        return [head, Text("no difference", style="green")]
-    return [head, *page.changes(value.changes, verbose=verbose or len(value.changes) < _ADDITIONS_LISTED)]
+    lines: list[RenderableType] = [Text.assemble((value.before, "bold"), " → ", (value.after, "bold"))]
+    if value.changes:
+        lines += page.changes(value.changes, verbose=verbose or len(value.changes) < _ADDITIONS_LISTED)
+    elif not value.files:
+        lines.append(Text("no difference", style="green"))
+    if value.files is not None:
+        lines += _files(value.files, verbose=verbose)
+    return lines
+
+
+_FILE_SIGN = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow"), "unknown": ("?", "dim")}
+
+
+def _files(values: Sequence[FileChange], *, verbose: bool) -> list[RenderableType]:
+    """By whose they are: how many, and the first paths (all where ``verbose``)."""
+    owned: dict[tuple[str, ...], list[FileChange]] = {}
+    for each in values:
+        owned.setdefault(each.owners, []).append(each)
+    lines: list[RenderableType] = [Text(f"files: {_counted(values)}")]
+    for owners in sorted(owned, key=lambda names: (not names, names)):
+        group = owned[owners]
+        lines.append(Text.assemble((", ".join(owners) or "of no distribution", "bold"), f": {_counted(group)}"))
+        shown = group if verbose else group[:_FILES_SHOWN]
+        lines += [page.indent(page.bullet(*_FILE_SIGN[each.kind], each.path)) for each in shown]
+        if len(shown) < len(group):
+            lines.append(page.indent(Text(f"… {len(group) - len(shown):,} more (--verbose shows them)", style="dim")))
+    if any(each.kind == "unknown" for each in values):
+        lines.append(Text("?: neither the records nor the disk still tell whether they differ", style="dim"))
+    return lines
+
+
+def _counted(values: Sequence[FileChange]) -> str:
+    numbers = Counter(each.kind for each in values)
+    return ", ".join(f"{numbers[kind]:,} {kind}" for kind in _FILE_SIGN if numbers[kind]) or "no difference"
 
 
 def remove(value: RemoveView, *, verbose: bool) -> list[RenderableType]:
