@@ -83,7 +83,7 @@ def _insist(name: str, changed: str | None) -> None:
             f"`{name}` changed since it last was in order",
             cause=changed,
             hint=f"`envforge audit {name}` tells all, and where it finds nothing wrong the command may start again; "
-            f"`envforge rebuild {name}` goes back to what was recorded",
+            f"`envforge repair {name}` puts it right",
         )
 
 
