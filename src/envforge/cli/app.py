@@ -19,7 +19,7 @@ from .session import Globals
 
 VERBS = (
     "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff",
-    "audit", "rebuild", "rollback", "run", "remove",
+    "audit", "rebuild", "rollback", "run", "seal", "unseal", "remove",
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from envforge.model.views import (
     ListView,
     ProfilesView,
     RemoveView,
+    Sealed,
     ShowView,
 )
 
@@ -35,6 +36,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     HistoryView: looking.history,
     DiffView: looking.diff,
     RemoveView: looking.remove,
+    Sealed: looking.sealed,
     Audit: auditing.audit,
     Audits: auditing.audits,
     Switch: building.switch,
