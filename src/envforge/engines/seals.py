@@ -87,15 +87,11 @@ def _is_shared(facts: os.stat_result) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Folder:
-    """A folder on the way down; ``path`` is empty or ends in a slash.
-
-    ``handle`` is open to change its mode, to ``mode`` at the end, ``descriptor`` to list it.
-    """
+    """A folder on the way down; ``path`` is empty or ends in a slash. ``mode``: what it gets in the end."""
 
     path: str
-    handle: int
-    mode: int
     descriptor: int
+    mode: int
     pending: list[str] = field(default_factory=list)
 
 
@@ -131,23 +127,33 @@ class _Walk:
                 raise
             self._failed(path, error)
             return
-        facts = os.fstat(handle)
-        mode = self._wanted(facts)
         try:
-            # Its own owner may look into it, if need be after giving himself leave; that is taken back at the end.
-            _chmod(handle, mode | _LIST, facts)
-            descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=handle)
+            here = self._opened(handle, path)
         except OSError as error:
             self._failed(path, error)
-            os.close(handle)
             return
-        self._tally.folders += mode != stat.S_IMODE(facts.st_mode)
-        here = _Folder(path=path, handle=handle, mode=mode, descriptor=descriptor)
+        finally:
+            os.close(handle)
         self._stack.append(here)
         try:
             self._files(here)
         except OSError as error:
             self._failed(path, error)
+
+    def _opened(self, handle: int, path: str) -> _Folder:
+        """The folder with its new mode; of one that is somebody else's the files may still be ours. Raises OSError."""
+        facts = os.fstat(handle)
+        before = stat.S_IMODE(facts.st_mode)
+        mode = self._wanted(facts)
+        try:
+            # Its own owner may look into it, if need be after giving himself leave; that is taken back at the end.
+            _chmod(handle, mode | _LIST, facts)
+            self._tally.folders += mode != before
+        except OSError as error:
+            self._failed(path, error)
+            mode = before
+        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=handle)
+        return _Folder(path=path, descriptor=descriptor, mode=mode)
 
     def _files(self, here: _Folder) -> None:
         """The loop that every file passes. Raises OSError where the disk does not give the listing."""
@@ -177,11 +183,12 @@ class _Walk:
 
     def _leave(self, here: _Folder) -> None:
         try:
-            _chmod(here.handle, here.mode, os.fstat(here.handle))
+            if stat.S_IMODE(os.fstat(here.descriptor).st_mode) != here.mode:
+                os.fchmod(here.descriptor, here.mode)
         except OSError as error:
             self._failed(here.path, error)
-        os.close(here.handle)
-        os.close(here.descriptor)
+        finally:
+            os.close(here.descriptor)
 
     def _failed(self, path: str, error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):  # what vanishes meanwhile needs no seal
