@@ -134,10 +134,9 @@ def test_pipes_and_sockets_are_passed_by(prefix: Path, monkeypatch: pytest.Monke
 def test_strange_names_and_deep_folders(prefix: Path) -> None:
     names = [b"-rf", b"a\nb", b"\xff\xfe", b" ", b"*", b"x" * 255]
     for name in names:
-        folder = os.path.join(os.fsencode(prefix), name)
-        os.mkdir(folder)
-        with open(os.path.join(folder, name), "wb"):
-            pass
+        folder = prefix / os.fsdecode(name)
+        folder.mkdir()
+        (folder / os.fsdecode(name)).touch()
     deep = prefix / "lib"
     for _ in range(150):
         deep /= "d"

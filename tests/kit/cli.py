@@ -130,7 +130,7 @@ class Cli:
         return subprocess.Popen(
             command, cwd=self.work, env=environment, text=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            preexec_fn=plainly if self.plain else None, **options,
+            preexec_fn=plainly if self.plain else None, **options,  # noqa: PLW1509 - it takes no lock
         )  # fmt: skip
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -11,6 +11,7 @@ import pytest
 
 _PR_CAPBSET_DROP = 24  # prctl(2)
 _CAPABILITIES = 64
+_PRCTL = ctypes.CDLL(None).prctl  # before any fork: after it nothing may be loaded
 
 
 def plainly() -> None:
@@ -19,9 +20,8 @@ def plainly() -> None:
     Root keeps its number and owns what it owns, but may no more than any other owner: nothing needs to be given away.
     """
     if os.geteuid() == 0:
-        prctl = ctypes.CDLL(None).prctl
         for number in range(_CAPABILITIES):
-            prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+            _PRCTL(_PR_CAPBSET_DROP, number, 0, 0, 0)
 
 
 def need_plain(folder: Path) -> None:

@@ -25,6 +25,7 @@ from envforge.model.views import (
     ProfileEntry,
     ProfilesView,
     RemoveView,
+    Sealed,
     ShowView,
     StepRecord,
     User,
@@ -347,3 +348,17 @@ def test_a_diff_shows_builds_of_one_version_apart() -> None:
     text = flat(read(DiffView(before="e/1.1", after="e", changes=(Change(name="torch", before=before, after=after),))))
     assert "2.7.1 (torch) → 2.7.1 (pypi)" in text
     assert "no difference" in read(DiffView(before="e/1.1", after="e", changes=()))
+
+
+def test_a_seal_says_what_it_closed_and_what_others_share() -> None:
+    value = Sealed(
+        environment="e", generation=2, sealed=True, changed=True, files=1200, folders=30, shared=1100, seconds=0.4
+    )
+    text = flat(read(value))
+    assert "e generation 2 is sealed: 1,200 files and 30 folders are read-only now, 0.4 s" in text
+    assert "1,100 files that the cache or other environments hold, too, cannot be written there either" in text
+    text = flat(read(replace(value, sealed=False, shared=1)))
+    assert "e generation 2 is open: 1,200 files and 30 folders are writable now" in text
+    assert "1 file that the cache or other environments hold, too, stays read-only" in text
+    assert "hold, too" not in read(replace(value, shared=0))
+    assert flat(read(replace(value, changed=False))) == "e generation 2 is sealed already: nothing changed"
