@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from uv import find_uv_bin
 
 import envforge
 from envforge.engines import seals
+from envforge.forge.remove import delete
 
 
 def mode(path: Path) -> int:
@@ -31,14 +32,15 @@ def modes(folder: Path) -> dict[str, int]:
 
 
 @pytest.fixture
-def prefix(tmp_path: Path) -> Path:
+def prefix(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "prefix"
     (place / "lib" / "site").mkdir(parents=True)
     (place / "bin").mkdir()
     for path, bits in (("lib/site/a.py", 0o664), ("bin/tool", 0o755), ("bin/closed", 0o444)):
         (place / path).write_text("x = 1\n", encoding="utf-8")
         (place / path).chmod(bits)
-    return place
+    yield place
+    delete(place)  # pytest cannot take away what is closed
 
 
 def test_closed_and_opened_again(prefix: Path) -> None:
@@ -98,18 +100,21 @@ def test_a_symlink_that_takes_a_place_meanwhile(
         place.chmod(bits)
     (prefix / "lib/site/a.py").chmod(0o466)
     before, real = modes(outside), os.open
+    swapped: list[Path] = []
 
     def swapping(path: Any, *arguments: Any, **more: Any) -> int:
         if path == name:
             place = prefix / "lib/site" if name == "site" else prefix / "lib/site/a.py"
-            place.rename(tmp_path / "away")
+            place.parent.chmod(0o755)
+            place.rename(away := place.with_name("away"))
+            swapped.append(away)
             place.symlink_to(outside if name == "site" else outside / "file")
         return real(path, *arguments, **more)
 
     monkeypatch.setattr(os, "open", swapping)
     change(prefix)
     monkeypatch.undo()
-    assert (tmp_path / "away").exists()
+    assert len(swapped) == 1
     assert modes(outside) == before
 
 

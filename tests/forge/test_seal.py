@@ -40,6 +40,14 @@ SEVEN = Wheel(name="six", version="2.0.0")
 NEW = Wheel(name="new", version="1.0.0", scripts={"new": "new:main"})
 
 
+@pytest.fixture(autouse=True)
+def leave(tmp_path: Path) -> Iterator[None]:
+    """pytest cannot take away what is closed."""
+    yield
+    for place in tmp_path.iterdir():
+        delete(place) if place.is_dir() else place.unlink()
+
+
 def profile(cli: Cli, server: Server, name: str = "demo", **more: Any) -> None:
     data: Mapping[str, Any] = {
         "schema": 1, "name": name, "python": PYTHON, "indexes": [{"name": "pypi", "url": server.url("pypi")}],
@@ -56,7 +64,6 @@ def house(tmp_path: Path) -> Iterator[tuple[Cli, Server]]:
         cli = Cli(root=tmp_path, plain=True)
         profile(cli, server)
         yield cli, server
-    delete(tmp_path / "forge")  # pytest cannot take away what is closed
 
 
 def ended(answer: Answer, status: int = 0) -> Answer:
@@ -203,11 +210,10 @@ def test_a_build_that_ends_while_it_is_sealed(house: tuple[Cli, Server], number:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[tuple[Shop, Path]]:
+def small(tmp_path: Path) -> tuple[Shop, Path]:
     shop = small_home.shop(tmp_path / "home")
     small_home.environment(shop)
-    yield shop, shop.home.prefix("small", 1)
-    delete(tmp_path / "home")
+    return shop, shop.home.prefix("small", 1)
 
 
 def test_opened_for_a_change_and_closed_however_it_ends(small: tuple[Shop, Path]) -> None:
