@@ -28,6 +28,7 @@ from envforge.model.views import (
     Pruned,
     PruneView,
     RemoveView,
+    Sealed,
     ShowView,
     Skipped,
     StepRecord,
@@ -403,3 +404,17 @@ def test_a_diff_tells_files_by_whose_they_are() -> None:
     assert "? bin/x" in text
     assert "+ lib/6" in read(value, verbose=True)
     assert "files: no difference" in read(DiffView(before="e/1.1", after="e", changes=(), files=()))
+
+
+def test_a_seal_says_what_it_closed_and_what_others_share() -> None:
+    value = Sealed(
+        environment="e", generation=2, sealed=True, changed=True, files=1200, folders=30, shared=1100, seconds=0.4
+    )
+    text = flat(read(value))
+    assert "e generation 2 is sealed: 1,200 files and 30 folders are read-only now, 0.4 s" in text
+    assert "1,100 files that the cache or other environments hold, too, cannot be written there either" in text
+    text = flat(read(replace(value, sealed=False, shared=1)))
+    assert "e generation 2 is open: 1,200 files and 30 folders are writable now" in text
+    assert "1 file that the cache or other environments hold, too, stays read-only" in text
+    assert "hold, too" not in read(replace(value, shared=0))
+    assert flat(read(replace(value, changed=False))) == "e generation 2 is sealed already: nothing changed"

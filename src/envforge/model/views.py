@@ -145,7 +145,10 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowView:
-    """``outdated``: the profile found now differs from the recorded one; None where none is found."""
+    """``outdated``: the profile found now differs from the recorded one; None where none is found.
+
+    ``sealed``: None where the journal does not tell.
+    """
 
     environment: str
     prefix: str | None
@@ -168,6 +171,7 @@ class ShowView:
     smoke: str | None = None
     restorable: bool | None = None
     used_by: tuple[User, ...] = ()
+    sealed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,3 +271,21 @@ class PruneView:
     removed: tuple[Pruned, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     unrestorable: tuple[Unrestorable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A generation that was closed or opened. ``changed``: False where it was so already.
+
+    ``files``, ``folders``: how many got other permissions; ``shared``: how many files the cache or other environments
+    link to as well.
+    """
+
+    environment: str
+    generation: int
+    sealed: bool
+    changed: bool
+    files: int
+    folders: int
+    shared: int
+    seconds: float

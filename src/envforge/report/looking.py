@@ -1,4 +1,4 @@
-"""The looking commands on the screen: profiles, machine, list, show, path, history, diff, remove."""
+"""The looking commands on the screen: profiles, machine, list, show, path, history, diff, seal, remove."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from envforge.model.views import (
     ProfileEntry,
     ProfilesView,
     RemoveView,
+    Sealed,
     ShowView,
     StepRecord,
 )
@@ -145,6 +146,7 @@ def show(value: ShowView, *, verbose: bool) -> list[RenderableType]:
         ("steps", ", ".join(value.steps) or None),
         ("smoke", value.smoke),
         ("restorable", None if value.restorable is None else ("yes" if value.restorable else "no lock is recorded")),
+        ("sealed", None if value.sealed is None else ("yes" if value.sealed else "no")),
         ("commands", ", ".join(value.commands) or None),
         ("generations", ", ".join(str(number) for number in value.generations) or None),
         ("snapshots", words.cut(value.snapshots, len(value.snapshots) if verbose else _SNAPSHOTS_SHOWN) or None),
@@ -255,3 +257,24 @@ def remove(value: RemoveView, *, verbose: bool) -> list[RenderableType]:
     del verbose
     number = words.count(len(value.generations), "generation")
     return [Text(f"removed {value.environment}: {number}, {words.size(value.bytes)} freed")]
+
+
+def sealed(value: Sealed, *, verbose: bool) -> list[RenderableType]:
+    """What got other permissions, and what stays closed because others share it."""
+    del verbose
+    state = "sealed" if value.sealed else "open"
+    head = Text.assemble((f"{value.environment} generation {value.generation}", "bold"), f" is {state}")
+    if not value.changed:
+        return [head.append(" already: nothing changed")]
+    kind = "read-only" if value.sealed else "writable"
+    counted = f"{words.count(value.files, 'file')} and {words.count(value.folders, 'folder')} are {kind} now"
+    lines: list[RenderableType] = [head.append(f": {counted}, {words.seconds(value.seconds)}")]
+    if value.shared:
+        shared = f"{words.count(value.shared, 'file')} that the cache or other environments hold, too,"
+        verb = (
+            "cannot be written there either"
+            if value.sealed
+            else f"{'stays' if value.shared == 1 else 'stay'} read-only"
+        )
+        lines.append(page.bullet("·", "cyan", f"{shared} {verb}"))
+    return lines
