@@ -17,6 +17,7 @@ from kit.index import Index, serve
 from kit.wheels import Wheel
 
 from envforge.engines import uv
+from envforge.forge import launching
 from envforge.forge.accept import accept
 from envforge.forge.audit import audit
 from envforge.forge.history import history
@@ -241,6 +242,7 @@ def test_the_command_says_it_to_a_script(house: House) -> None:
     assert answer.data["snapshot"] == "demo/1.2"
     assert answer.data["not_reproducible"]["distributions"] == ["idna 1.0.0"]
     assert answer.data["changes"][0]["to"] == "1.0.0"
+    assert launching.changed(house.shop.home, "demo", 1, prefix) == ""
     run(cli, ["audit", "demo"], 0)
     (house.site() / "idna/core.py").unlink()
     run(cli, ["accept", "demo"], 3)

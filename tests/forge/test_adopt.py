@@ -25,10 +25,12 @@ from envforge.forge.diff import diff
 from envforge.forge.history import history
 from envforge.forge.listing import listing
 from envforge.forge.path import path as where
+from envforge.forge.prune import prune
 from envforge.forge.rebuild import rebuild
 from envforge.forge.remove import remove
 from envforge.forge.repair import repair
 from envforge.forge.rollback import rollback
+from envforge.forge.seal import seal
 from envforge.forge.show import show
 from envforge.forge.update import update
 from envforge.model.errors import EnvforgeError, UsageError
@@ -64,6 +66,8 @@ def test_pip_s_own_environment_is_adopted_looked_at_and_left_again_untouched(tmp
     assert answer.data["python"].startswith(PYTHON)
     assert cli.link().resolve() == place
 
+    strict = ["run", "--strict", "demo", "true"]
+    assert subprocess.run([*_command(cli), *strict], check=False).returncode == 0
     for words in (["audit", "demo"], ["audit", "demo", "--deep"], ["audit", str(place)], ["show", "demo"], ["list"]):
         answer = cli.run(*words)
         contract(answer)
@@ -115,6 +119,9 @@ def test_what_its_records_say_against_it_is_told_once_and_is_the_reference_from_
     wrong = {("file-modified", "six"), ("file-missing", "idna")}
     assert (result.exit, errors(result.findings)) == (3, wrong)
     assert where(there, "mine").data.path == str(place)
+    with pytest.raises(EnvforgeError) as caught:
+        seal(there, "mine")
+    assert caught.value.code == "not-sealable"
     assert listing(there).data.environments[0].verdict == "2 findings"
     kept = next(
         row
@@ -126,6 +133,7 @@ def test_what_its_records_say_against_it_is_told_once_and_is_the_reference_from_
 
     for deep in (False, True):
         assert errors(audit(there, "mine", deep=deep).findings) == set()
+    assert prune(there).data.removed == ()
     assert stamps(place) == before
     (inside / "six/__init__.py").write_text("patched = 2\n")
     (place / "bin/activate").unlink()

@@ -128,6 +128,27 @@ def test_all_environments_in_one_go_and_by_another_profile(house: tuple[Cli, Ser
     assert ("package-forbidden", "six") in errors(ended(cli.run("audit", "demo", "--profile", "./strict.yaml"), 3))
 
 
+def test_a_launch_knows_what_the_build_and_the_last_good_audit_left(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    start = ("run", "--strict", "demo", "python", "-c", "import six")
+    assert cli.run(*start).exit == 0
+    record = next(cli.site().glob("six-*.dist-info")) / "RECORD"
+    text = record.read_text()
+    record.write_text(text + "six/other.py,,\n")
+    assert cli.run(*start).document["error"]["code"] == "changed-since-audit"
+    ended(cli.run("audit", "demo"), 3)
+    assert cli.run(*start).exit == 125
+    record.write_text(text)
+    assert cli.run(*start).exit == 125
+    ended(cli.run("audit", "demo"), 0)
+    assert cli.run(*start).exit == 0
+    (cli.home / "records/demo/1/stamp.json").unlink()
+    ended(cli.run("audit", "demo", "--profile", "demo"), 0)
+    assert cli.run(*start).document["error"]["code"] == "never-audited"
+    ended(cli.run("audit", "demo"), 0)
+    assert cli.run(*start).exit == 0
+
+
 def test_neither_or_both_of_name_and_all_is_wrong_usage(house: tuple[Cli, Server]) -> None:
     cli, _ = house
     ended(cli.run("audit"), 2)

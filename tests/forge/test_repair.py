@@ -259,6 +259,16 @@ def test_a_folder_in_the_place_of_a_file_and_a_file_in_the_place_of_a_folder(hou
     assert {path.read_text() for path in aside.rglob("*") if path.is_file()} == {"mine", "mine too"}
 
 
+def test_a_sealed_environment_is_opened_for_it_and_closed_again(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    ended(cli.run("seal", "demo"), 0)
+    (cli.site() / "six").chmod(0o755)
+    (cli.site() / "six/extra.py").unlink()
+    repaired(cli)
+    assert (cli.site() / "six").stat().st_mode & 0o222 == 0
+    assert (cli.site() / "six/extra.py").stat().st_mode & 0o222 == 0
+
+
 def test_what_pip_built_is_repaired_as_pip_builds(house: tuple[Cli, Server]) -> None:
     cli, _ = house
     ended(cli.run("create", "demo", "--replace", "--engine", "pip"), 0)

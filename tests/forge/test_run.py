@@ -13,6 +13,8 @@ import pytest
 from forge import small_home
 
 import envforge
+from envforge.forge.launching import remember
+from envforge.probe import launch
 
 SOURCE = str(Path(envforge.__file__).parent.parent)
 
@@ -123,3 +125,68 @@ def test_a_damaged_profile_is_told(tmp_path: Path) -> None:
     assert done.returncode == 125
     assert "error:" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def proven(tmp_path: Path) -> Path:
+    """A home whose environment is remembered as it is."""
+    root = tmp_path / "home"
+    shop = small_home.shop(root)
+    small_home.environment(shop)
+    remember(shop.home, "small", 1, launch.stamp(shop.home.prefix("small", 1)))
+    return root
+
+
+def test_an_environment_in_order_starts_without_a_word_and_its_bytecode_is_no_change(proven: Path) -> None:
+    for _ in range(2):
+        code = "import six; print(six.__cached__)"
+        done = run(proven, "--strict", "small", "python", "-c", code, PYTHONDONTWRITEBYTECODE="")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert Path(done.stdout.strip()).exists()
+
+
+def test_what_changed_is_told_before_the_command_starts(proven: Path) -> None:
+    shop = small_home.shop(proven)
+    site = small_home.site(shop)
+    (site / "six-1.0.dist-info").rename(site / "gone")
+    small_home.put(site, "six", "2.0")
+    done = run(proven, "small", "python", "-c", "import six; print('ran')")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert done.stderr == (
+        "`small` changed since it last was in order: six-2.0.dist-info is new, six-1.0.dist-info is gone, gone is new; "
+        "`envforge audit small` tells all\n"
+    )
+    assert run(proven, "--quiet", "small", "true").stderr == ""
+
+
+def test_of_many_changes_the_first_are_named(proven: Path) -> None:
+    shop = small_home.shop(proven)
+    for number in range(4):
+        small_home.put(small_home.site(shop), f"new{number}", "1.0")
+    said = run(proven, "small", "true").stderr
+    assert "new0-1.0.dist-info is new, new1-1.0.dist-info is new, new2-1.0.dist-info is new, 5 more; " in said
+
+
+def test_strict_refuses_what_changed(proven: Path) -> None:
+    (small_home.site(small_home.shop(proven)) / "late.pth").write_text("import os\n", encoding="utf-8")
+    done = run(proven, "--json", "--strict", "small", "echo", "ran")
+    assert done.returncode == 125
+    assert '"code": "changed-since-audit"' in done.stdout
+    assert "late.pth is new" in done.stderr
+    assert "ran" not in done.stdout
+
+
+def test_where_nothing_is_remembered_only_strict_minds(home: Path) -> None:
+    assert run(home, "small", "true").stderr == ""
+    done = run(home, "--json", "--strict", "small", "true")
+    assert done.returncode == 125
+    assert '"code": "never-audited"' in done.stdout
+
+
+def test_who_may_only_read_can_run(proven: Path) -> None:
+    record = small_home.shop(proven).home.record("small", 1)
+    record.chmod(0o500)
+    try:
+        assert run(proven, "--strict", "small", "true").returncode == 0
+    finally:
+        record.chmod(0o700)

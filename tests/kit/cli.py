@@ -14,6 +14,8 @@ from typing import Any
 
 import envforge
 
+from .plain import plainly
+
 # PYTHONPATH would be ambient configuration to envforge: the code is put in reach by the child itself instead.
 _LAUNCH = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('envforge', run_name='__main__')"
 _LIMIT = 120.0
@@ -69,10 +71,14 @@ def _strings(value: Any) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Cli:
-    """``root`` holds all: the user's home (``user``), ENVFORGE_HOME (``forge``), the working folder (``work``)."""
+    """``root`` holds all: the user's home (``user``), ENVFORGE_HOME (``forge``), the working folder (``work``).
+
+    ``plain``: bound by the permissions of files, as root is not.
+    """
 
     root: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    plain: bool = False
 
     def __post_init__(self) -> None:
         for folder in (self.user, self.work / "profiles"):
@@ -123,7 +129,8 @@ class Cli:
         command = [sys.executable, "-c", _LAUNCH, source, *arguments]
         return subprocess.Popen(
             command, cwd=self.work, env=environment, text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, **options,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            preexec_fn=plainly if self.plain else None, **options,  # noqa: PLW1509 - it takes no lock
         )  # fmt: skip
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -172,6 +172,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         ),
         smoke=tuple(draw(smokes(name)) for name in draw(named)),
         commands=dict.fromkeys(draw(named), ("a", "3.10", "")),
+        sealed=draw(st.booleans()),
     )
     from dataclasses import replace
 

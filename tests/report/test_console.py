@@ -17,6 +17,7 @@ from envforge.model.result import Result
 from envforge.model.views import (
     DiffView,
     EnvironmentEntry,
+    FileChange,
     Fit,
     GenerationRecord,
     HistoryView,
@@ -27,6 +28,7 @@ from envforge.model.views import (
     Pruned,
     PruneView,
     RemoveView,
+    Sealed,
     ShowView,
     Skipped,
     StepRecord,
@@ -386,3 +388,33 @@ def test_what_would_be_pruned() -> None:
     assert "removed old generations" in done
     assert done.endswith("5.0 GB freed")
     assert read(PruneView(dry_run=False, bytes=0)) == "nothing to remove\n"
+
+
+def test_a_diff_tells_files_by_whose_they_are() -> None:
+    many = tuple(FileChange(path=f"lib/{number}", kind="added", owners=("torch",)) for number in range(7))
+    lone = FileChange(path="bin/x", kind="unknown")
+    value = DiffView(before="e/1.1", after="e", changes=(), files=(lone, *many))
+    text = read(value)
+    assert "no difference" not in text
+    assert "files: 7 added, 1 unknown" in text
+    assert text.index("torch: 7 added") < text.index("of no distribution: 1 unknown")
+    assert "+ lib/4" in text
+    assert "lib/5" not in text
+    assert "2 more" in text
+    assert "? bin/x" in text
+    assert "+ lib/6" in read(value, verbose=True)
+    assert "files: no difference" in read(DiffView(before="e/1.1", after="e", changes=(), files=()))
+
+
+def test_a_seal_says_what_it_closed_and_what_others_share() -> None:
+    value = Sealed(
+        environment="e", generation=2, sealed=True, changed=True, files=1200, folders=30, shared=1100, seconds=0.4
+    )
+    text = flat(read(value))
+    assert "e generation 2 is sealed: 1,200 files and 30 folders are read-only now, 0.4 s" in text
+    assert "1,100 files that the cache or other environments hold, too, cannot be written there either" in text
+    text = flat(read(replace(value, sealed=False, shared=1)))
+    assert "e generation 2 is open: 1,200 files and 30 folders are writable now" in text
+    assert "1 file that the cache or other environments hold, too, stays read-only" in text
+    assert "hold, too" not in read(replace(value, shared=0))
+    assert flat(read(replace(value, changed=False))) == "e generation 2 is sealed already: nothing changed"

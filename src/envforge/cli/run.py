@@ -17,6 +17,9 @@ def command(
     words: Annotated[
         list[str], typer.Argument(metavar="COMMAND...", help="A name under the profile's `commands`, or a command.")
     ],
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse if it changed since it last was in order, or none knows.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run a command in an environment; its exit status and signals are its own (125, 126, 127: it never started)."""
@@ -24,4 +27,4 @@ def command(
     from envforge.forge.run import run  # noqa: PLC0415 - help need not pay for it
 
     with shop(context) as opened:
-        run(opened, environment, words)
+        run(opened, environment, words, strict=strict)

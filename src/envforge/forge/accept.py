@@ -15,6 +15,7 @@ from envforge.model.progress import Working
 from envforge.model.result import Result
 from envforge.model.snapshot import Snapshot
 from envforge.model.state import FileRow, State
+from envforge.probe import launch
 from envforge.probe.drift import is_bytecode
 from envforge.rules.against_record import Disagreement
 from envforge.rules.against_record import findings as disagreements
@@ -27,6 +28,7 @@ from envforge.store.journal import Journal
 from envforge.store.locking import hold
 from envforge.system import clock
 
+from . import launching
 from .comparing import enriched
 from .damage import VITAL
 from .generations import beginning
@@ -61,6 +63,7 @@ def accept(shop: Shop, name: str) -> Result[Accepted]:
                 f"a repair of `{name}` was interrupted, so what is there is half of two states",
                 hint=f"`envforge repair {name}` finishes it",
             )
+        stamp = launch.stamp(about.prefix)
         last = about.snapshot()
         profile = recorded(home, name, generation)
         shop.tell(Working(what=f"looking at {name}"))
@@ -72,7 +75,10 @@ def accept(shop: Shop, name: str) -> Result[Accepted]:
         standing = about.findings(profile, substitutes, last, replace(found, drift=None), facts)
         if found.drift is None or found.whole is None:
             data = Accepted(environment=name, generation=generation, snapshot=None, seconds=clock.monotonic() - started)
-            return Result(command="accept", data=data, findings=standing)
+            result = Result(command="accept", data=data, findings=standing)
+            if not result.exit:
+                launching.remember(home, name, generation, stamp)
+            return result
         touched = found.state.keys() & {*found.drift.extra, *found.drift.changed, *_owners(found.drift)}
         testimony = hear(about.prefix, touched)
         met = _Meeting(about=about, found=found, drift=found.drift, before=found.whole, testimony=testimony)
@@ -87,7 +93,11 @@ def accept(shop: Shop, name: str) -> Result[Accepted]:
             seconds=clock.monotonic() - started,
         )
         result = Result(command="accept", data=data, findings=findings)
-        return result if result.exit else _write(shop, met, profile, result)
+        if result.exit:
+            return result
+        result = _write(shop, met, profile, result)
+        launching.remember(home, name, generation, stamp)
+        return result
 
 
 def _write(shop: Shop, met: _Meeting, profile: Profile, result: Result[Accepted]) -> Result[Accepted]:

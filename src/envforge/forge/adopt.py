@@ -17,6 +17,7 @@ from envforge.model.profile import Profile
 from envforge.model.progress import Working
 from envforge.model.result import Result
 from envforge.model.state import State
+from envforge.probe import launch
 from envforge.rules.context import requested_by
 from envforge.rules.diff import changes as differences
 from envforge.rules.requirements import parse
@@ -27,6 +28,7 @@ from envforge.store.layout import Home, check_name
 from envforge.store.locking import hold
 from envforge.system import clock
 
+from . import launching
 from .foreign import checked, compare, found, judge, keeper, look
 from .generations import put_in_place
 from .remove import delete
@@ -62,6 +64,7 @@ def adopt(shop: Shop, path: Path, profile: Profile, *, name: str | None = None) 
         home.refuse_foreign(chosen)
         compare(shop, there, profile)
         shop.tell(Working(what=f"looking at {there.prefix}"))
+        stamp = launch.stamp(there.prefix)
         seen = look(there)
         shop.tell(Working(what=None))
         hidden = sorted(veiled(there.prefix, seen.observation, seen.testimony))
@@ -100,6 +103,8 @@ def adopt(shop: Shop, path: Path, profile: Profile, *, name: str | None = None) 
             )
             kept_seen.write(home, chosen, _FIRST, seen.now, observation=seen.observation, step=_FIRST)
             put_in_place(home, chosen, _FIRST)
+        if not any(each.severity is Severity.ERROR for each in findings):
+            launching.remember(home, chosen, _FIRST, stamp)
     return Result(
         command="adopt",
         data=Adopted(

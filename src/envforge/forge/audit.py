@@ -8,16 +8,17 @@ from pathlib import Path
 
 from envforge.model.drift import Audit, Audits, Checked, Drift
 from envforge.model.errors import UsageError
-from envforge.model.finding import Finding
+from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Profile
 from envforge.model.progress import Note, Working
 from envforge.model.result import Result
-from envforge.probe import processes
+from envforge.probe import launch, processes
 from envforge.rules import events as event_rules
 from envforge.system import clock
 
 from .foreign import checked, compare, found, judge, keeper, look, names_a_path
 from .generations import beginning
+from .launching import remember
 from .looking import About
 from .path import current, require
 from .profiles import recorded
@@ -82,6 +83,7 @@ def _kept(shop: Shop, name: str, generation: int, *, deep: bool, profile: Profil
     home = shop.home
     started = clock.monotonic()
     about = About(home=home, name=name, generation=generation)
+    stamp = launch.stamp(about.prefix)
     snapshot = about.snapshot()
     built_from = recorded(home, name, generation)
     judged = profile or built_from
@@ -89,8 +91,10 @@ def _kept(shop: Shop, name: str, generation: int, *, deep: bool, profile: Profil
     moved, why = moved_on(name, built_from, begun.get("source"))
     shop.tell(Working(what=f"looking at {name}"))
     looked = about.look(snapshot, deep=deep)
-    facts = about.surroundings(looked)
+    findings = about.findings(judged, begun.get("substitutes", {}), snapshot, looked, about.surroundings(looked))
     shop.tell(Working(what=None))
+    if profile is None and not any(each.severity is Severity.ERROR for each in findings):
+        remember(home, name, generation, stamp)
     return Result(
         command="audit",
         data=Audit(
@@ -108,7 +112,7 @@ def _kept(shop: Shop, name: str, generation: int, *, deep: bool, profile: Profil
             outdated=(why,) if moved and why else (),
             processes=_processes(about.prefix),
         ),
-        findings=about.findings(judged, begun.get("substitutes", {}), snapshot, looked, facts),
+        findings=findings,
     )
 
 

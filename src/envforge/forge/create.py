@@ -11,13 +11,13 @@ from envforge.model.errors import EnvforgeError, InterruptedByUserError, Leftove
 from envforge.model.finding import Finding, Severity
 from envforge.model.plan import Plan, StepPlan
 from envforge.model.profile import Profile
-from envforge.model.progress import Note, StepDone
+from envforge.model.progress import Note, StepDone, Working
 from envforge.model.result import Build, Result, SmokeResult
 from envforge.model.snapshot import Snapshot
 from envforge.model.state import Observation, State
+from envforge.probe import launch, pythons, stubs
 from envforge.probe import machine as machines
 from envforge.probe import prefix as prefixes
-from envforge.probe import pythons, stubs
 from envforge.rules.diff import changes as differences
 from envforge.store import profiles as kept_profiles
 from envforge.store import snapshots
@@ -26,10 +26,11 @@ from envforge.store.layout import Home, check_name
 from envforge.store.locking import hold
 from envforge.system import clock
 
-from . import smoke
+from . import sealing, smoke
 from .bench import Bench, bench
 from .executor import Executor, Stopped
-from .generations import put_in_place
+from .generations import put_in_place, sealed
+from .launching import remember
 from .plan import bundled_pip, check, first_planner, gpu_findings, predict, target
 from .planner import Planner
 from .pruning import thin_out
@@ -202,6 +203,9 @@ class _Maker:
             kept_profiles.write(home, self._name, generation, self._profile)
         try:
             checks, findings = self._build(executor, first, fresh=continued is None)
+            switched = not _open(findings)
+            if switched and self._profile.sealed:
+                self._seal(generation)
         except (KeyboardInterrupt, InterruptedByUserError):
             self._note(executor, "interrupted")
             raise
@@ -210,8 +214,8 @@ class _Maker:
             raise
         except OSError as error:
             raise self._broken_world(executor, error) from error
-        switched = not _open(findings)
         if switched:
+            remember(home, self._name, generation, launch.stamp(executor.prefix))
             put_in_place(home, self._name, generation)
             thin_out(self._shop, self._name)
         else:
@@ -257,6 +261,13 @@ class _Maker:
             )
         return checks, (*executor.timeline.findings, *smoke.findings(checks), *hurt, *general)
 
+    def _seal(self, generation: int) -> None:
+        """Close what is proved, before it goes into use. Raises EnvforgeError."""
+        self._shop.tell(Working(what="compiling bytecode"))
+        tally = sealing.close(self._shop, self._name, generation)
+        self._shop.tell(Working(what=None))
+        self._say(f"sealed: {tally.files} files and {tally.folders} folders are read-only")
+
     def _plan_again(self, executor: Executor, position: int) -> tuple[Planner, tuple[StepPlan, ...]]:
         """A `run` step changed what is installed: the rest is planned anew from what is there. Raises EnvforgeError."""
         self._say("the step changed what is installed: the rest is planned again")
@@ -293,6 +304,8 @@ class _Maker:
         # What a guard stopped is kept to look at; what a broken world stopped is taken up again.
         if any(event.kind in _OVER or (event.kind == "failed" and "findings" in event.data) for event in events):
             return None
+        if sealed(home, self._name, generation):
+            sealing.open_(home, self._name, generation)  # it was about to go into use
         observation = self._whole(home, generation)
         done = snapshots.latest(home, self._name, generation) if observation is not None else None
         return _Interrupted(generation=generation, done=done.step if done else 0, observation=observation)

@@ -40,6 +40,13 @@ def in_use_once(home: Home, name: str, generation: int) -> bool:
         return False
 
 
+def sealed(home: Home, name: str, generation: int) -> bool:
+    """Whether it is read-only, as its journal says. Raises EnvforgeError ``corrupt-record``."""
+    events = Journal(home.journal(name, generation)).events()
+    last = next((event.kind for event in reversed(events) if event.kind in {"sealed", "unsealed"}), None)
+    return last == "sealed"
+
+
 def broken(home: Home, name: str, generation: int) -> str | None:
     """Why the prefix cannot be used as it was recorded, as far as a few looks tell; None where nothing speaks against.
 

@@ -78,7 +78,8 @@ def delete(folder: Path) -> list[str]:
         # A folder without write permission keeps its entries: give the permission, and try once more.
         try:
             for place in (os.path.dirname(path), path):  # noqa: PTH120 - shutil speaks text
-                if not os.path.islink(place):  # noqa: PTH114 - as above
+                # Only to folders: a file needs none to go, and other environments may have it, too.
+                if os.path.isdir(place) and not os.path.islink(place):  # noqa: PTH112, PTH114 - as above
                     os.chmod(place, stat.S_IMODE(os.lstat(place).st_mode) | stat.S_IRWXU)  # noqa: PTH101 - as above
             if function in {os.open, os.scandir, os.lstat}:
                 shutil.rmtree(path)

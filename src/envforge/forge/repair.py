@@ -22,7 +22,7 @@ from envforge.store.layout import Home
 from envforge.store.locking import hold
 from envforge.system import clock
 
-from . import inside
+from . import inside, sealing
 from .audit import audit
 from .bench import bench
 from .generations import beginning
@@ -56,7 +56,8 @@ def repair(shop: Shop, name: str, *, dry_run: bool = False, in_use: bool = False
         if not need.plan.empty:
             if not in_use:
                 refuse_in_use(home.prefix(name, generation), f"generation {generation} of `{name}`", f"repair {name}")
-            done = _Repairer(shop=shop, name=name, generation=generation, need=need).run()
+            with sealing.opened(home, name, generation):
+                done = _Repairer(shop=shop, name=name, generation=generation, need=need).run()
         repairs.end(home, name, generation)
         verdict = audit(shop, name)
     return Result(command="repair", data=done, findings=verdict.findings)

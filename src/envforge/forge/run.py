@@ -14,8 +14,10 @@ from typing import NoReturn
 
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.profile import Profile
+from envforge.model.progress import Note
 from envforge.system import environ, process
 
+from . import launching
 from .path import current
 from .profiles import recorded
 from .shop import Shop
@@ -35,10 +37,12 @@ class NotFoundError(EnvforgeError):
     exit = 127
 
 
-def run(shop: Shop, name: str, command: Sequence[str]) -> NoReturn:
+def run(shop: Shop, name: str, command: Sequence[str], *, strict: bool = False) -> NoReturn:
     """Become ``command``, or what the profile calls so, inside the real path of the generation in use.
 
-    Raises UsageError, EnvforgeError ``no-generation``, NotExecutableError or NotFoundError; else never returns.
+    What changed since the environment last was in order is told; ``strict``: then, or where nobody knows, refuse.
+    Raises UsageError, EnvforgeError ``no-generation``, ``changed-since-audit`` or ``never-audited``,
+    NotExecutableError or NotFoundError; else never returns.
     """
     if not command:
         raise UsageError("usage", "there is no command to run", hint=f"as in `envforge run {name} python`")
@@ -47,6 +51,12 @@ def run(shop: Shop, name: str, command: Sequence[str]) -> NoReturn:
     argv = expand(profile, command)
     variables = environment(environ.variables(), profile, prefix)
     program = find(argv[0], variables["PATH"], profile)
+    changed = launching.changed(shop.home, name, generation, prefix)
+    if strict:
+        _insist(name, changed)
+    elif changed:
+        text = f"`{name}` changed since it last was in order: {changed}; `envforge audit {name}` tells all"
+        shop.tell(Note(text=text, level="warning"))
     sys.stdout.flush()
     sys.stderr.flush()
     # Python ignores these two and an exec keeps that: a command would never die of a closed pipe.
@@ -56,6 +66,25 @@ def run(shop: Shop, name: str, command: Sequence[str]) -> NoReturn:
         process.replace([program, *argv[1:]], env=variables)
     except OSError as error:
         raise _refused(program, error) from error
+
+
+def _insist(name: str, changed: str | None) -> None:
+    """Raise unless nothing ``changed`` (as `launching.changed` tells it)."""
+    if changed is None:
+        raise EnvforgeError(
+            "never-audited",
+            f"nothing is known of a time when `{name}` was in order",
+            cause="it was built by an envforge that did not remember it, or what was remembered is gone",
+            hint=f"`envforge audit {name}`: where it finds nothing wrong, that is remembered",
+        )
+    if changed:
+        raise EnvforgeError(
+            "changed-since-audit",
+            f"`{name}` changed since it last was in order",
+            cause=changed,
+            hint=f"`envforge audit {name}` tells all, and where it finds nothing wrong the command may start again; "
+            f"`envforge repair {name}` puts it right",
+        )
 
 
 def expand(profile: Profile, command: Sequence[str]) -> tuple[str, ...]:

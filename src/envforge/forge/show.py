@@ -16,6 +16,7 @@ from envforge.store.journal import Journal
 from envforge.store.layout import Home
 
 from . import generations, profiles
+from .generations import sealed
 from .history import generation
 from .path import require
 from .shop import Shop
@@ -66,6 +67,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             restorable=_restorable(home, name, about, latest),
             used_by=_users(home.generations_root / name, adopted),
             adopted=adopted is not None,
+            sealed=_sealed(home, name, about),
         ),
     )
 
@@ -99,6 +101,13 @@ def _events(home: Home, name: str, number: int) -> tuple[Event, ...]:
         return Journal(home.journal(name, number)).events()
     except EnvforgeError:
         return ()
+
+
+def _sealed(home: Home, name: str, number: int) -> bool | None:
+    try:
+        return sealed(home, name, number)
+    except EnvforgeError:
+        return None
 
 
 def source(events: tuple[Event, ...]) -> str | None:

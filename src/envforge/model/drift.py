@@ -16,6 +16,11 @@ Seen = Mapping[str, Stamp]
 """Path (POSIX, relative to the prefix) -> what it looked like when its bytes were last known to be right."""
 
 
+Launch = Mapping[str, str]
+"""Path (POSIX, relative to the prefix) of what decides which modules Python finds -> what it looked like: size, mtime,
+inode in a text, empty where only being there counts. What else a backend keeps at the top is one more path."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDrift:
     """One file that is not as recorded. ``kind``: missing, modified, extra, unreadable (a file, or a folder that hides

@@ -142,7 +142,8 @@ class Conda:
 class Profile:
     """Everything a build needs to know; ``source`` is the path it was read from, ``text`` its expanded YAML.
 
-    ``text`` is what is kept in the records: it loads again without recipes or ``extends``.
+    ``text`` is what is kept in the records: it loads again without recipes or ``extends``. ``sealed``: what is built is
+    read-only.
     """
 
     name: str
@@ -160,3 +161,4 @@ class Profile:
     ignore: tuple[Ignore, ...] = ()
     smoke: tuple[Smoke, ...] = ()
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sealed: bool = False

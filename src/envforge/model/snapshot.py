@@ -44,7 +44,8 @@ class Snapshot:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One line of a generation's journal. ``kind``: started, step-started, step-finished, run, smoke, failed,
-    interrupted, finished, switched, abandoned, pruned, adopted, accepted. ``data`` holds JSON-able values only.
+    interrupted, finished, switched, abandoned, pruned, sealed, unsealed, repair-started, repair-finished, adopted,
+    accepted. ``data`` holds JSON-able values only.
     """
 
     kind: str

@@ -150,7 +150,8 @@ class User:
 class ShowView:
     """``outdated``: the profile found now differs from the recorded one; None where none is found.
 
-    ``adopted``: envforge did not build it; ``built`` then tells of the adoption.
+    ``sealed``: None where the journal does not tell. ``adopted``: envforge did not build it; ``built`` then tells of
+    the adoption.
     """
 
     environment: str
@@ -175,6 +176,7 @@ class ShowView:
     restorable: bool | None = None
     used_by: tuple[User, ...] = ()
     adopted: bool = False
+    sealed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,12 +187,39 @@ class PathView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """One side of a file that differs: bytes, and the sha256 (hex) as far as it had to be known, else None."""
+
+    size: int
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """One file. ``kind``: added, removed, changed, or unknown: on neither record nor disk is what would tell.
+
+    ``path``: relative to the prefix, as it is after, or was before where it is gone. ``owners``: canonical names, empty
+    = nobody. ``before`` is None for added, ``after`` for removed, and for what cannot be looked at.
+    """
+
+    path: str
+    kind: str
+    owners: tuple[str, ...] = ()
+    before: FileFacts | None = None
+    after: FileFacts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DiffView:
-    """``before`` and ``after`` name what was compared: a snapshot id, or the environment for its present state."""
+    """``before`` and ``after`` name what was compared: a snapshot id, or the environment for its present state.
+
+    ``files``: sorted by path; None where they were not asked for.
+    """
 
     before: str
     after: str
     changes: tuple[Change, ...]
+    files: tuple[FileChange, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,3 +276,21 @@ class PruneView:
     removed: tuple[Pruned, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     unrestorable: tuple[Unrestorable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A generation that was closed or opened. ``changed``: False where it was so already.
+
+    ``files``, ``folders``: how many got other permissions; ``shared``: how many files the cache or other environments
+    link to as well.
+    """
+
+    environment: str
+    generation: int
+    sealed: bool
+    changed: bool
+    files: int
+    folders: int
+    shared: int
+    seconds: float

@@ -37,6 +37,12 @@ def _script(tree: Tree, path: str) -> str | None:
         if stream.read(2) != b"#!":
             return None
         text = b"#!" + stream.read()
+    return f"script={hashlib.sha256(without_start(text)).hexdigest()}"
+
+
+def without_start(text: bytes) -> bytes:
+    """What follows the first line of a script; all of ``text`` where it is none."""
+    if not text.startswith(b"#!"):
+        return text
     trick = _SHELL_TRICK.match(text)
-    body = text[trick.end() :] if trick else text.partition(b"\n")[2]
-    return f"script={hashlib.sha256(body).hexdigest()}"
+    return text[trick.end() :] if trick else text.partition(b"\n")[2]

@@ -94,6 +94,7 @@ def compare(prefix: Path, snapshot: Snapshot, observation: Observation, digests:
 
 
 def is_bytecode(path: str) -> bool:
+    """Whether Python compiled it, and may again."""
     return path.endswith(".pyc") and "__pycache__/" in path
 
 
@@ -127,7 +128,7 @@ def _absent(
     for path, row in recorded.items():
         if path in now:
             continue
-        veil = next((each for each in (path, *_above(path)) if each in unreadable), None) if unreadable else None
+        veil = next((each for each in (path, *above(path)) if each in unreadable), None) if unreadable else None
         if veil is None:
             yield times.gone(row)
         else:
@@ -143,7 +144,7 @@ def _absent(
         )
 
 
-def _above(path: str) -> Iterator[str]:
+def above(path: str) -> Iterator[str]:
     """The folders above ``path``, the nearest first, ``.`` last."""
     return map(str, PurePosixPath(path).parents)
 
@@ -184,7 +185,7 @@ class _Times:
 
     def gone(self, row: FileRow) -> FileDrift:
         """Its folder, or the nearest above it that is still there, tells when at the latest."""
-        facts = next(filter(None, map(self._folder, _above(row.path))), None)
+        facts = next(filter(None, map(self._folder, above(row.path))), None)
         return FileDrift(
             path=row.path,
             kind="missing",

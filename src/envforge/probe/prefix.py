@@ -15,6 +15,8 @@ from .claims import Claims, declared, hexadecimal
 from .contents import Contents
 from .installed import Info, is_info, read
 from .records import claim
+from .sites import names as entries
+from .sites import sites as found_sites
 from .walk import Tree, walk
 
 
@@ -29,7 +31,7 @@ def look(prefix: Path) -> Observation:
 
 
 def _look(root: str) -> Observation:
-    sites = tuple(_sites(root))
+    sites = tuple(found_sites(root))
     claims = Claims()
     debris: list[Debris] = []
     unreadable: dict[str, str] = {}
@@ -66,7 +68,7 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     compiling rewrites, and rows that a RECORD cannot vouch for (see `_vouches`).
     """
     root = os.path.realpath(prefix)
-    sites = tuple(_sites(root))
+    sites = tuple(found_sites(root))
     claims = Claims()
     infos = {info.name: info for info in _chosen(list(_infos(root, sites, [])), [])}
     for info in infos.values():
@@ -121,27 +123,9 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _sites(root: str) -> Iterator[str]:
-    """Every site-packages, relative to the prefix; a lib64 that is a symlink to lib is the same one."""
-    for lib in ("lib", "lib64"):
-        if os.path.islink(f"{root}/{lib}"):  # noqa: PTH114 - text in, text out
-            continue
-        for python in _names(f"{root}/{lib}"):
-            site = f"{lib}/{python}/site-packages"
-            if python.startswith(("python", "pypy")) and os.path.isdir(f"{root}/{site}"):  # noqa: PTH112
-                yield site
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - names, not paths
-    except OSError:
-        return []
-
-
 def _infos(root: str, sites: Iterable[str], debris: list[Debris]) -> Iterator[Info]:
     for site in sites:
-        for name in _names(f"{root}/{site}"):
+        for name in entries(f"{root}/{site}"):
             if name.startswith("~"):
                 debris.append(Debris(kind="leftover", name=name, path=f"{site}/{name}"))
             elif is_info(name):

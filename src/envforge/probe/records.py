@@ -106,4 +106,14 @@ def _is_wheels_own(key: str, folder: str) -> bool:
     top, _, file = key.partition("/")
     if not top.endswith(".dist-info"):
         return True
-    return top == folder and file not in _INSTALLERS_OWN and not (file.startswith("uv_") and file.endswith(".json"))
+    return top == folder and not _is_installers_own(file)
+
+
+def is_installers(path: str) -> bool:
+    """Whether an installer, and no wheel, writes a file of this path."""
+    folder, _, file = path.rpartition("/")
+    return folder.endswith(".dist-info") and _is_installers_own(file)
+
+
+def _is_installers_own(file: str) -> bool:
+    return file in _INSTALLERS_OWN or (file.startswith("uv_") and file.endswith(".json"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 
-from envforge.model.drift import Seen, Stamp
+from envforge.model.drift import Stamp
 
 _KIND = 0o170000  # the bits that `stat.S_IFMT` keeps
 _KINDS = frozenset({stat.S_IFREG, stat.S_IFLNK})
@@ -58,8 +59,10 @@ def _read(found: dict[str, Stamp], folder: str, descriptor: int) -> list[str]:
     return folders
 
 
-def differing(seen: Seen, now: Seen) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The paths that look otherwise now, those that are gone, and those that are new; each sorted.
+def differing(
+    seen: Mapping[str, Hashable], now: Mapping[str, Hashable]
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Of two tables of paths: those that look otherwise now, those that are gone, and those that are new; each sorted.
 
     A ctime also moves where another environment links to the same file: what looks otherwise need not differ.
     """

@@ -62,6 +62,7 @@ def build(form: ProfileForm, *, source: str) -> Profile:
         ignore=tuple(Ignore(id=entry.id, subject=entry.subject, because=entry.because) for entry in form.ignore),
         smoke=tuple(_smoke(smoke) for smoke in form.smoke),
         commands={name: tuple(words) for name, words in form.commands.items()},
+        sealed=form.sealed,
     )
     if form.python is not None:
         plain = replace(plain, python=form.python)
@@ -150,6 +151,8 @@ def dump(profile: Profile) -> str:
         "smoke": [_smoke_document(smoke) for smoke in profile.smoke],
         "commands": {name: list(words) for name, words in profile.commands.items()},
     }
+    if profile.sealed:
+        document["sealed"] = True
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 

@@ -175,6 +175,7 @@ class ProfileForm(Form):
     ignore: list[IgnoreEntry] = []
     smoke: list[SmokeForm] = []
     commands: dict[Name, Annotated[list[str], Field(min_length=1)]] = {}
+    sealed: Annotated[bool, Field(description="what is built is read-only, as `envforge seal` makes it")] = False
 
 
 class ParameterForm(Form):

@@ -20,6 +20,7 @@ from envforge.model.views import (
     ProfilesView,
     PruneView,
     RemoveView,
+    Sealed,
     ShowView,
 )
 
@@ -38,6 +39,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     DiffView: looking.diff,
     RemoveView: looking.remove,
     PruneView: pruning.prune,
+    Sealed: looking.sealed,
     Audit: auditing.audit,
     Audits: auditing.audits,
     Repair: auditing.repair,

@@ -1,6 +1,9 @@
-"""The looking commands on the screen: profiles, machine, list, show, path, history, diff, remove."""
+"""The looking commands on the screen: profiles, machine, list, show, path, history, diff, seal, remove."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -9,12 +12,14 @@ from envforge.model.machine import Machine
 from envforge.model.views import (
     DiffView,
     EnvironmentEntry,
+    FileChange,
     GenerationRecord,
     HistoryView,
     ListView,
     ProfileEntry,
     ProfilesView,
     RemoveView,
+    Sealed,
     ShowView,
     StepRecord,
 )
@@ -26,6 +31,7 @@ _GIB = 1024**3
 _SNAPSHOTS_SHOWN = 8
 _ADDITIONS_LISTED = 40
 _NO_STEPS = frozenset({"adopt", "accept"})  # their name says what was done
+_FILES_SHOWN = 5
 
 
 def profiles(value: ProfilesView, *, verbose: bool) -> list[RenderableType]:
@@ -144,6 +150,7 @@ def show(value: ShowView, *, verbose: bool) -> list[RenderableType]:
             "restorable",
             None if value.restorable is None else ("yes" if value.restorable else "no lock holds what it is"),
         ),
+        ("sealed", None if value.sealed is None else ("yes" if value.sealed else "no")),
         ("commands", ", ".join(value.commands) or None),
         ("generations", ", ".join(str(number) for number in value.generations) or None),
         ("snapshots", words.cut(value.snapshots, len(value.snapshots) if verbose else _SNAPSHOTS_SHOWN) or None),
@@ -217,13 +224,64 @@ def _step(step: StepRecord, story: tuple[Chapter, ...], *, verbose: bool) -> lis
 
 
 def diff(value: DiffView, *, verbose: bool) -> list[RenderableType]:
-    head = Text.assemble((value.before, "bold"), " → ", (value.after, "bold"))
-    if not value.changes:
-        return [head, Text("no difference", style="green")]
-    return [head, *page.changes(value.changes, verbose=verbose or len(value.changes) < _ADDITIONS_LISTED)]
+    lines: list[RenderableType] = [Text.assemble((value.before, "bold"), " → ", (value.after, "bold"))]
+    if value.changes:
+        lines += page.changes(value.changes, verbose=verbose or len(value.changes) < _ADDITIONS_LISTED)
+    elif not value.files:
+        lines.append(Text("no difference", style="green"))
+    if value.files is not None:
+        lines += _files(value.files, verbose=verbose)
+    return lines
+
+
+_FILE_SIGN = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow"), "unknown": ("?", "dim")}
+
+
+def _files(values: Sequence[FileChange], *, verbose: bool) -> list[RenderableType]:
+    """By whose they are: how many, and the first paths (all where ``verbose``)."""
+    owned: dict[tuple[str, ...], list[FileChange]] = {}
+    for each in values:
+        owned.setdefault(each.owners, []).append(each)
+    lines: list[RenderableType] = [Text(f"files: {_counted(values)}")]
+    for owners in sorted(owned, key=lambda names: (not names, names)):
+        group = owned[owners]
+        lines.append(Text.assemble((", ".join(owners) or "of no distribution", "bold"), f": {_counted(group)}"))
+        shown = group if verbose else group[:_FILES_SHOWN]
+        lines += [page.indent(page.bullet(*_FILE_SIGN[each.kind], each.path)) for each in shown]
+        if len(shown) < len(group):
+            lines.append(page.indent(Text(f"… {len(group) - len(shown):,} more (--verbose shows them)", style="dim")))
+    if any(each.kind == "unknown" for each in values):
+        lines.append(Text("?: neither the records nor the disk still tell whether they differ", style="dim"))
+    return lines
+
+
+def _counted(values: Sequence[FileChange]) -> str:
+    numbers = Counter(each.kind for each in values)
+    return ", ".join(f"{numbers[kind]:,} {kind}" for kind in _FILE_SIGN if numbers[kind]) or "no difference"
 
 
 def remove(value: RemoveView, *, verbose: bool) -> list[RenderableType]:
     del verbose
     number = words.count(len(value.generations), "generation")
     return [Text(f"removed {value.environment}: {number}, {words.size(value.bytes)} freed")]
+
+
+def sealed(value: Sealed, *, verbose: bool) -> list[RenderableType]:
+    """What got other permissions, and what stays closed because others share it."""
+    del verbose
+    state = "sealed" if value.sealed else "open"
+    head = Text.assemble((f"{value.environment} generation {value.generation}", "bold"), f" is {state}")
+    if not value.changed:
+        return [head.append(" already: nothing changed")]
+    kind = "read-only" if value.sealed else "writable"
+    counted = f"{words.count(value.files, 'file')} and {words.count(value.folders, 'folder')} are {kind} now"
+    lines: list[RenderableType] = [head.append(f": {counted}, {words.seconds(value.seconds)}")]
+    if value.shared:
+        shared = f"{words.count(value.shared, 'file')} that the cache or other environments hold, too,"
+        verb = (
+            "cannot be written there either"
+            if value.sealed
+            else f"{'stays' if value.shared == 1 else 'stay'} read-only"
+        )
+        lines.append(page.bullet("·", "cyan", f"{shared} {verb}"))
+    return lines

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from envforge.model.drift import Seen
-from envforge.model.errors import EnvforgeError
 from envforge.model.state import Clash, Debris, FileRow, Observation
 
-from .atomic import read_text, write_text
+from . import spare
 from .layout import Home
 
+_FILE = "seen.json"
 _SCHEMA = 2
 _COLUMNS = ("size", "mtime", "ctime", "inode")
 _BETWEEN = "\0"  # the one character that no path holds
@@ -36,9 +35,6 @@ def write(home: Home, name: str, generation: int, seen: Seen, *, observation: Ob
 
     It only spares hashing: without it an audit takes longer and finds the same. ``observation``: see `SeenRecord`.
     """
-    folder = home.record(name, generation)
-    if not folder.is_dir():
-        return False
     columns = zip(*seen.values(), strict=True) if seen else ((),) * len(_COLUMNS)
     document = {
         "schema": _SCHEMA,
@@ -47,20 +43,14 @@ def write(home: Home, name: str, generation: int, seen: Seen, *, observation: Ob
         "paths": _BETWEEN.join(seen),
         **{column: list(values) for column, values in zip(_COLUMNS, columns, strict=True)},
     }
-    try:
-        home.make_record(name, generation)  # refuses a planted symlink
-        write_text(folder / "seen.json", json.dumps(document, separators=(",", ":")))
-    except EnvforgeError:
-        return False
-    return True
+    return spare.write(home, name, generation, _FILE, document)
 
 
 def read(home: Home, name: str, generation: int) -> SeenRecord | None:
     """What was remembered last; None where nothing was, or it cannot be read or understood."""
     try:
-        data = json.loads(read_text(home.record(name, generation) / "seen.json", what="what was seen"))
-        return _record(data)
-    except (EnvforgeError, ValueError, TypeError, KeyError, RecursionError):
+        return _record(spare.read(home, name, generation, _FILE))
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
