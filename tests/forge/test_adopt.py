@@ -231,6 +231,10 @@ def test_what_cannot_be_adopted_is_refused_and_leaves_nothing(tmp_path: Path) ->
     made(second)
     assert code(second) == "environment-exists"
     assert there.home.environments() == ("mine",)
+    orphan = there.home.prefix("orphan", 1)
+    orphan.mkdir(parents=True)
+    assert code(second, name="orphan") == "environment-exists"
+    assert orphan.is_dir()
     colon = tmp_path / "a:b"
     shutil.copytree(second, colon, symlinks=True)
     assert code(colon, name="colon") == "not-adoptable"

@@ -55,11 +55,11 @@ def adopt(shop: Shop, path: Path, profile: Profile, *, name: str | None = None) 
     _refuse(home, there.prefix)
     home.ensure()
     with hold(home, chosen, f"adopt {path}"):
-        if chosen in home.environments():
+        if chosen in home.environments() or home.next_generation(chosen) != _FIRST:
             raise UsageError(
                 "environment-exists",
-                f"the environment `{chosen}` exists, or an attempt to make it left records",
-                hint=f"choose another name with `--name`, or take that one away with `envforge remove {chosen}`",
+                f"the environment `{chosen}` exists, or something that had its name left records or files",
+                hint=f"choose another name with `--name`, or `envforge remove {chosen}` or `envforge prune` first",
             )
         home.refuse_foreign(chosen)
         compare(shop, there, profile)
@@ -159,6 +159,7 @@ def _all_or_nothing(home: Home, name: str) -> Iterator[None]:
         yield
     except BaseException:
         home.unlink(name)
-        for folder in (home.prefix(name, _FIRST), home.record(name, _FIRST)):
-            delete(folder)
+        if home.prefix(name, _FIRST).is_symlink():
+            home.prefix(name, _FIRST).unlink()
+        delete(home.record(name, _FIRST))
         raise
