@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from envforge.model.drift import Seen, Stamp
+from envforge.system.memory import uncollected
 
 _KIND = 0o170000  # the bits that `stat.S_IFMT` keeps
 _KINDS = frozenset({stat.S_IFREG, stat.S_IFLNK})
@@ -18,8 +19,12 @@ def stamps(prefix: Path) -> dict[str, Stamp]:
     Bytecode in ``__pycache__`` is left out, since compiling rewrites it. No symlink below is followed; what vanishes
     meanwhile, cannot be listed or is a special file is left out too: it reads as gone. Nothing is raised.
     """
+    with uncollected():
+        return _stamps(os.path.realpath(prefix))
+
+
+def _stamps(root: str) -> dict[str, Stamp]:
     found: dict[str, Stamp] = {}
-    root = os.path.realpath(prefix)
     folders = [""]
     while folders:
         folder = folders.pop()
@@ -63,6 +68,8 @@ def differing(seen: Seen, now: Seen) -> tuple[tuple[str, ...], tuple[str, ...], 
 
     A ctime also moves where another environment links to the same file: what looks otherwise need not differ.
     """
+    if seen == now:
+        return (), (), ()  # as nearly always: without a set of all that lies there
     gone = seen.keys() - now.keys()
     new = now.keys() - seen.keys()
     changed = {path for path, _ in now.items() - seen.items()} - new
