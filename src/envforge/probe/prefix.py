@@ -63,13 +63,13 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
 
     Every file of theirs is hashed that they own alone; bytecode is left out, since compiling rewrites it.
     """
+    if not names:
+        return {}
     root = os.path.realpath(prefix)
     sites = tuple(_sites(root))
     claims = Claims()
     for info in _chosen(list(_infos(root, sites, [])), []):
         claim(info, root, sites, claims)
-    if not names:
-        return {}
     tree = walk(root, claims)
     wanted = {
         path: (owner[0], digest)
