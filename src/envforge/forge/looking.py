@@ -30,7 +30,8 @@ from .timeline import Timeline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a look found. ``drift`` is None where all is as recorded; ``hashed``: bytes.
+    """What a look found. ``drift`` is None where all is as recorded; ``hashed``: bytes; ``known``: what
+    `surroundings.entries` says of the snapshot's files.
 
     ``observation`` has its table of files only where the whole prefix was looked at, and so has ``whole``, the
     snapshot with its files.
@@ -38,6 +39,7 @@ class Found:
 
     state: State
     now: Seen
+    known: frozenset[str]
     observation: Observation
     hashed: int = 0
     drift: Drift | None = None
@@ -73,14 +75,19 @@ class About:
         What is right is remembered, so that the next look hashes only what was not, or has changed since.
         """
         now = stamps.stamps(self.prefix)
-        seen = kept_seen.read(self.home, self.name, self.generation)
+        seen = None if deep else kept_seen.read(self.home, self.name, self.generation, now)
         if seen is not None and seen.step != snapshot.step:
             seen = None
         suspects: Iterable[str] = now
-        if seen is not None and not deep:
+        if seen is not None:
             changed, gone, new = stamps.differing(seen.seen, now)
             if seen.observation is not None and not (changed or gone or new):
-                return Found(state=snapshot.state, now=now, observation=replace(seen.observation, state=snapshot.state))
+                return Found(
+                    state=snapshot.state,
+                    now=now,
+                    known=seen.known,
+                    observation=replace(seen.observation, state=snapshot.state),
+                )
             suspects = (*changed, *new)
         whole = snapshots.read(self.home, self.name, self.generation, snapshot.step, files=True)
         if not deep and seen is None:
@@ -96,17 +103,20 @@ class About:
         clean = not (telling or drift.missing or drift.extra or drift.changed)
         if not clean:
             telling |= {row.path for row in drift_rules.unvouched(drift, whole.files)}
+        known = surroundings.entries(row.path for row in whole.files)
         kept_seen.write(
             self.home,
             self.name,
             self.generation,
             {path: stamp for path, stamp in now.items() if path not in telling} if telling else now,
+            known=known,
             observation=observation if clean else None,
             step=snapshot.step,
         )
         return Found(
             state=enriched(observation.state, snapshot.state),
             now=now,
+            known=known,
             observation=observation,
             hashed=sum(now[path][0] for path in paths),
             drift=None if clean else drift,
@@ -115,9 +125,7 @@ class About:
 
     def surroundings(self, found: Found) -> Surroundings:
         """What leaks in from the host, and code that nobody owns."""
-        whole = found.whole or snapshots.latest(self.home, self.name, self.generation, files=True)
-        known = frozenset(row.path for row in whole.files) if whole is not None else frozenset()
-        return surroundings.look(self.prefix, known)
+        return surroundings.look(self.prefix, found.known)
 
     def findings(
         self, profile: Profile, substitutes: Mapping[str, str], snapshot: Snapshot, found: Found, facts: Surroundings

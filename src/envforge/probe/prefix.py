@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 from envforge.model.state import Clash, Debris, Distribution, FileRow, Observation
+from envforge.system.memory import uncollected
 
 from .claims import Claims, declared, hexadecimal
 from .contents import Contents
@@ -26,7 +25,7 @@ def look(prefix: Path) -> Observation:
     ``files`` is sorted by path and holds all but the bytecode that no RECORD hashes. What cannot be read, and rows of a
     RECORD that leave the prefix, stand in ``unreadable``. An empty or missing prefix holds nothing; nothing is raised.
     """
-    with _no_collection():
+    with uncollected():
         return _look(os.path.realpath(prefix))
 
 
@@ -66,13 +65,13 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
 
     Every file of theirs is hashed that they own alone; bytecode is left out, since compiling rewrites it.
     """
+    if not names:
+        return {}
     root = os.path.realpath(prefix)
     sites = tuple(found_sites(root))
     claims = Claims()
     for info in _chosen(list(_infos(root, sites, [])), []):
         claim(info, root, sites, claims)
-    if not names:
-        return {}
     tree = walk(root, claims)
     wanted = {
         path: (owner[0], digest)
@@ -94,18 +93,6 @@ def _differs(path: str, row: FileRow) -> bool:
     except OSError:
         return True
     return (facts.st_size, facts.st_mtime_ns, facts.st_ino) != (row.size, row.mtime, row.inode)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """No cyclic garbage arises in a look; scanning some 100,000 fresh tuples for it would cost a fifth of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _infos(root: str, sites: Iterable[str], debris: list[Debris]) -> Iterator[Info]:

@@ -11,7 +11,8 @@ from typing import Any
 
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.snapshot import SNAPSHOT_SCHEMA, Snapshot
-from envforge.model.state import Distribution, FileRow, Origin
+from envforge.model.state import Distribution, FileRow, Origin, file_row
+from envforge.system.memory import uncollected
 
 from .atomic import corrupt
 
@@ -99,19 +100,26 @@ def _path(row: FileRow) -> str:
 
 def load_files(text: str, path: Path) -> tuple[FileRow, ...]:
     """The table of files; raises as ``load_snapshot`` does."""
-    data = _document(text, path)
+    owners: dict[tuple[str, ...], tuple[str, ...]] = {}
     try:
-        return tuple(_row(entry) for entry in data["files"])
+        with uncollected():
+            entries = _document(text, path)["files"]
+            for position, entry in enumerate(entries):
+                # In its place: two whole tables of 100,000 rows would lie in memory else.
+                entries[position] = _row(entry, owners)
+            return tuple(entries)
     except (TypeError, KeyError, ValueError) as error:
         raise corrupt(path, what="the table of files", cause=f"a row is incomplete ({error})") from error
 
 
-def _row(entry: list[Any]) -> FileRow:
-    path, size, mtime, inode, sha256, owners, link = entry
-    if not isinstance(path, str) or not all(isinstance(number, int) for number in (size, mtime, inode)):
+def _row(entry: list[Any], known: dict[tuple[str, ...], tuple[str, ...]]) -> FileRow:
+    """``known``: the owners that came before, each once."""
+    path, size, mtime, inode, sha256, names, link = entry
+    if type(path) is not str or type(size) is not int or type(mtime) is not int or type(inode) is not int:
         message = f"`{path!r}`"
         raise TypeError(message)
-    return FileRow(path=path, size=size, mtime=mtime, inode=inode, sha256=sha256, owners=tuple(owners), link=link)
+    owners = tuple(names)
+    return file_row(path, size, mtime, inode, sha256, known.setdefault(owners, owners), link)
 
 
 def _document(text: str, path: Path) -> dict[str, Any]:
