@@ -1,0 +1,144 @@
+"""SIGKILL at any moment of what builds: the environment in use passes its audit, and the next command ends well.
+
+The moments are drawn from a seed, printed with the test's name: `-k "seed-417"` draws the same ones again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+from kit.check import contract
+from kit.cli import PYTHON, Answer, Cli, finish
+from kit.index import Index, serve
+from kit.wheels import Wheel
+
+ARTEFACTS = [
+    Wheel(name="six", version="1.0.0"),
+    Wheel(name="six", version="2.0.0"),
+    Wheel(name="idna", version="1.0.0", files={f"idna/part{number}.py": f"x = {number}\n" for number in range(50)}),
+]
+STEPS = [
+    {"name": "old", "install": ["six<2"]},
+    {"name": "more", "install": ["idna"]},
+    {"name": "new", "pin": ["six>=2"]},
+]
+FIRST = "first"
+# What is killed -> its words. A verb more is a line more.
+WAYS = {
+    "create": ("create", "demo", "--name", FIRST),
+    "replace": ("create", "demo", "--replace"),
+    "rebuild": ("rebuild", "demo"),
+    "rollback": ("rollback", "demo", "demo/1.2"),
+}
+ENDS = {"demo/1.2": {"six": "1.0.0", "idna": "1.0.0"}}  # what the way's last word says it holds afterwards
+WHOLE = {"six": "2.0.0", "idna": "1.0.0"}
+
+
+@pytest.fixture(scope="module")
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """An environment `demo` in use, whose files are all in the cache; what was killed before has left its traces."""
+    with serve({"pypi": Index(artefacts=ARTEFACTS)}) as server:
+        cli = Cli(root=tmp_path_factory.mktemp("kills"))
+        profile = {
+            "schema": 1, "name": "demo", "python": PYTHON, "indexes": [{"name": "pypi", "url": server.url("pypi")}],
+            "steps": STEPS, "smoke": [{"import": ["six", "idna"]}],
+        }  # fmt: skip
+        (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+        done(cli.run("create", "demo"))
+        yield cli
+
+
+def done(answer: Answer) -> Answer:
+    contract(answer)
+    assert answer.exit == 0, str(answer)
+    return answer
+
+
+def conforms(cli: Cli, name: str) -> None:
+    """The environment in use, if there is one, is what was recorded."""
+    if cli.link(name).exists():
+        answer = done(cli.run("audit", name))
+        assert [each for each in answer.document["findings"] if each["severity"] == "error"] == [], str(answer)
+
+
+def family(pid: int) -> list[int]:
+    """A process and all below it, those first that have most above them."""
+    below: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError, IndexError):
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            below.setdefault(parent, []).append(int(entry.name))
+    found = [pid]
+    for each in found:
+        found += below.get(each, [])
+    return found[::-1]
+
+
+def kill(child: subprocess.Popen[str], *, children: bool) -> None:
+    """End a command by SIGKILL, alone or with all that it started."""
+    for pid in family(child.pid) if children else [child.pid]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    answer = finish(child)
+    assert "Traceback" not in answer.stderr, answer.stderr
+    assert answer.exit in (0, -signal.SIGKILL), str(answer)
+
+
+def killed(cli: Cli, way: str, draw: random.Random, lasts: float) -> None:
+    """Kill the way's command at a moment, then do it again."""
+    words = WAYS[way]
+    name = FIRST if FIRST in words else "demo"
+    moment, children = draw.uniform(0, lasts), draw.random() < 0.5
+    print(f"{' '.join(words)}: killed {'with its children ' if children else ''}after {moment:.3f} s of {lasts:.3f} s")
+    child = cli.start(*words)
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(moment)
+    kill(child, children=children)
+    conforms(cli, name)
+    again = (*words, "--replace") if cli.link(name).exists() and words[0] == "create" else words
+    done(cli.run(*dict.fromkeys(again)))
+    assert cli.installed(name) == ENDS.get(words[-1], WHOLE)
+    left = [path.name for path in cli.link(name).parent.iterdir() if path.name.startswith(".")]
+    assert left == [], "no half made link"
+    if name == FIRST:
+        conforms(cli, FIRST)
+        done(cli.run("remove", FIRST))
+
+
+def undisturbed(cli: Cli, way: str) -> float:
+    """How long the way's command takes, in seconds."""
+    started = time.monotonic()
+    done(cli.run(*WAYS[way]))
+    lasts = time.monotonic() - started
+    if way == "create":
+        done(cli.run("remove", FIRST))
+    return lasts
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_killed_at_three_moments(cli: Cli, way: str) -> None:
+    lasts = undisturbed(cli, way)
+    draw = random.Random(way)
+    for _ in range(3):
+        killed(cli, way, draw, lasts)
+    conforms(cli, "demo")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", range(5), ids=lambda seed: f"seed-{seed}")
+def test_killed_at_five_moments_more(cli: Cli, way: str, seed: int) -> None:
+    lasts = undisturbed(cli, way)
+    draw = random.Random(f"{way} {seed}")
+    for _ in range(5):
+        killed(cli, way, draw, lasts)
+    conforms(cli, "demo")
