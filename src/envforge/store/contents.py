@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from envforge.model.errors import EnvforgeError
 
-from .atomic import not_writable
+from .atomic import corrupt, not_writable, read_bytes, sync_folder
 from .layout import Home
+
+_WHAT = "the kept content"
 
 
 def path(home: Home, name: str, generation: int, sha256: str) -> Path:
@@ -19,27 +25,37 @@ def path(home: Home, name: str, generation: int, sha256: str) -> Path:
 def keep(home: Home, name: str, generation: int, file: Path, sha256: str) -> None:
     """Copy ``file``, whose content has this sha256, into the records of a generation, once.
 
-    Raises EnvforgeError ``home-not-writable``; a file that is gone by now is left out.
+    Raises EnvforgeError ``home-not-writable`` or ``planted-link``; a file that is gone by now is left out.
     """
     target = path(home, name, generation, sha256)
-    if target.exists():
+    home.make_folder(target.parent)
+    if target.is_file() and not target.is_symlink():
         return
+    temporary = None
     try:
-        target.parent.mkdir(exist_ok=True)
-        partial = target.with_suffix(".part")
-        shutil.copyfile(file, partial)
-        partial.replace(target)
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".part")
+        with open(descriptor, "wb") as copy, file.open("rb") as original:  # noqa: PTH123 - a descriptor, not a path
+            shutil.copyfileobj(original, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+        Path(temporary).replace(target)
+        sync_folder(target.parent)
     except FileNotFoundError:
-        return
+        pass
     except OSError as error:
         raise not_writable(target, error) from error
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                Path(temporary).unlink(missing_ok=True)
 
 
 def read(home: Home, name: str, generation: int, sha256: str) -> bytes:
-    """The bytes; raises EnvforgeError ``record-not-found``."""
-    try:
-        return path(home, name, generation, sha256).read_bytes()
-    except OSError as error:
-        raise EnvforgeError(
-            "record-not-found", f"the content {sha256[:12]} of `{name}/{generation}` is not kept", cause=error.strerror
-        ) from error
+    """The bytes; raises EnvforgeError ``record-not-found``, or ``corrupt-record`` where other bytes lie there."""
+    place = path(home, name, generation, sha256)
+    content = read_bytes(place, what=_WHAT)
+    if content is None:
+        raise EnvforgeError("record-not-found", f"the content {sha256[:12]} of `{name}/{generation}` is not kept")
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise corrupt(place, what=_WHAT, cause="its sha256 is another")
+    return content

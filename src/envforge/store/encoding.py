@@ -9,11 +9,10 @@ from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any
 
-from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.snapshot import SNAPSHOT_SCHEMA, Snapshot
 from envforge.model.state import Distribution, FileRow, Origin
 
-from .atomic import corrupt
+from .atomic import corrupt, newer
 
 _WHAT = "the snapshot"
 
@@ -123,14 +122,5 @@ def _document(text: str, path: Path) -> dict[str, Any]:
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise corrupt(path, what=_WHAT, cause="it has no `schema` number")
     if schema > SNAPSHOT_SCHEMA:
-        raise _newer(path, schema)
+        raise newer(path, f"its schema is {schema}, this envforge knows {SNAPSHOT_SCHEMA} and older")
     return dict(data)
-
-
-def _newer(path: Path, schema: int) -> EnvforgeError:
-    return UsageError(
-        "newer-record",
-        f"`{path}` was written by a newer envforge",
-        cause=f"its schema is {schema}, this envforge knows {SNAPSHOT_SCHEMA} and older",
-        hint="use the newer envforge, which reads all older records",
-    )

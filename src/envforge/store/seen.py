@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from envforge.model.drift import Seen
@@ -26,6 +27,11 @@ class SeenRecord:
     step: int
 
 
+def path(home: Home, name: str, generation: int) -> Path:
+    """Where it lies."""
+    return home.record(name, generation) / "seen.json"
+
+
 def write(home: Home, name: str, generation: int, seen: Seen, *, deep: bool, step: int) -> bool:
     """Remember ``seen``; False, and nothing more, where this user cannot write there or the generation has no records.
 
@@ -44,7 +50,7 @@ def write(home: Home, name: str, generation: int, seen: Seen, *, deep: bool, ste
     }
     try:
         home.make_record(name, generation)  # refuses a planted symlink
-        write_text(folder / "seen.json", json.dumps(document, separators=(",", ":")))
+        write_text(path(home, name, generation), json.dumps(document, separators=(",", ":")))
     except EnvforgeError:
         return False
     return True
@@ -53,7 +59,7 @@ def write(home: Home, name: str, generation: int, seen: Seen, *, deep: bool, ste
 def read(home: Home, name: str, generation: int) -> SeenRecord | None:
     """What was remembered last; None where nothing was, or it cannot be read or understood."""
     try:
-        data = json.loads(read_text(home.record(name, generation) / "seen.json", what="what was seen"))
+        data = json.loads(read_text(path(home, name, generation), what="what was seen"))
         return _record(data)
     except (EnvforgeError, ValueError, TypeError, KeyError, RecursionError):
         return None
