@@ -27,10 +27,10 @@ def home(tmp_path: Path) -> Home:
 
 def test_what_was_written_is_read(home: Home) -> None:
     assert seen.read(home, "demo", 1) is None
-    assert seen.write(home, "demo", 1, SEEN, deep=True, step=3)
-    assert seen.read(home, "demo", 1) == seen.SeenRecord(seen=SEEN, deep=True, step=3)
-    assert seen.write(home, "demo", 1, {}, deep=False, step=4)
-    assert seen.read(home, "demo", 1) == seen.SeenRecord(seen={}, deep=False, step=4)
+    assert seen.write(home, "demo", 1, SEEN, deep=True, step=3, told=True)
+    assert seen.read(home, "demo", 1) == seen.SeenRecord(seen=SEEN, deep=True, step=3, told=True)
+    assert seen.write(home, "demo", 1, {}, deep=False, step=4, told=False)
+    assert seen.read(home, "demo", 1) == seen.SeenRecord(seen={}, deep=False, step=4, told=False)
 
 
 @given(st.dictionaries(PATHS, st.tuples(*[st.integers(-(2**63), 2**63)] * 4), max_size=4))
@@ -38,7 +38,7 @@ def test_every_table_survives(tmp_path_factory: pytest.TempPathFactory, table: d
     folder = tmp_path_factory.mktemp("home")
     home = Home(folder, folder / "cache")
     home.make_record("demo", 1)
-    assert seen.write(home, "demo", 1, table, deep=False, step=0)
+    assert seen.write(home, "demo", 1, table, deep=False, step=0, told=False)
     found = seen.read(home, "demo", 1)
     assert found is not None
     assert found.seen == table
@@ -47,12 +47,12 @@ def test_every_table_survives(tmp_path_factory: pytest.TempPathFactory, table: d
 @pytest.mark.parametrize(
     "change",
     [
-        {"schema": 2}, {"schema": None}, {"deep": 1}, {"step": "1"}, {"step": True}, {"paths": "one"},
+        {"schema": 2}, {"schema": None}, {"deep": 1}, {"told": None}, {"step": "1"}, {"step": True}, {"paths": "one"},
         {"paths": ["a", "b"]}, {"size": [1]}, {"size": [1, "2"]}, {"size": [1, True]}, {"mtime": 3}, {"inode": None},
     ],
 )  # fmt: skip
 def test_what_cannot_be_understood_was_never_seen(home: Home, change: dict[str, Any]) -> None:
-    assert seen.write(home, "demo", 1, SEEN, deep=True, step=3)
+    assert seen.write(home, "demo", 1, SEEN, deep=True, step=3, told=False)
     path = home.record("demo", 1) / "seen.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     assert seen.read(home, "demo", 1) is None
@@ -65,7 +65,7 @@ def test_a_corrupt_file_was_never_seen(home: Home, text: str) -> None:
 
 
 def test_a_record_that_is_not_there_is_not_made(home: Home) -> None:
-    assert not seen.write(home, "demo", 2, SEEN, deep=True, step=1)
+    assert not seen.write(home, "demo", 2, SEEN, deep=True, step=1, told=False)
     assert not home.record("demo", 2).exists()
 
 
@@ -74,7 +74,7 @@ def test_a_planted_link_is_not_followed(home: Home, tmp_path: Path) -> None:
     target.mkdir()
     home.record("demo", 1).rmdir()
     home.record("demo", 1).symlink_to(target)
-    assert not seen.write(home, "demo", 1, SEEN, deep=True, step=1)
+    assert not seen.write(home, "demo", 1, SEEN, deep=True, step=1, told=False)
     assert list(target.iterdir()) == []
 
 
@@ -83,6 +83,6 @@ def test_who_may_not_write_goes_without(home: Home) -> None:
     folder = home.record("demo", 1)
     folder.chmod(0o500)
     try:
-        assert not seen.write(home, "demo", 1, SEEN, deep=True, step=1)
+        assert not seen.write(home, "demo", 1, SEEN, deep=True, step=1, told=False)
     finally:
         folder.chmod(0o700)

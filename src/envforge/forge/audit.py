@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envforge.model.drift import Audit, Audits, Checked, Drift, Seen
-from envforge.model.errors import EnvforgeError
+from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Profile
 from envforge.model.progress import Working
@@ -29,7 +29,7 @@ from envforge.store.layout import Home
 from envforge.system import clock, environ
 
 from .comparing import enriched
-from .generations import beginning
+from .generations import beginning, linked
 from .path import current, require
 from .profiles import recorded
 from .shop import Shop
@@ -88,17 +88,39 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
 
 
 def audit_all(shop: Shop, *, deep: bool = False) -> Result[Audits]:
-    """Every environment that has a generation in use; findings name the environment in their message."""
+    """Every environment that has a generation in use; findings name the environment in their message.
+
+    One that cannot be audited, since its folder or records are gone or damaged, is a finding, and the others go on.
+    Raises UsageError ``newer-record``.
+    """
     home = shop.home
     audits: list[Audit] = []
     findings: list[Finding] = []
     for name in home.environments():
-        if home.current(name) is None:
+        if linked(home, name) is None:
             continue
-        result = audit(shop, name, deep=deep)
+        try:
+            result = audit(shop, name, deep=deep)
+        except UsageError:
+            raise
+        except EnvforgeError as error:
+            findings.append(_not_audited(name, error))
+            continue
         audits.append(result.data)
         findings += [replace(each, message=f"{name}: {each.message}") for each in result.findings]
     return Result(command="audit", data=Audits(environments=tuple(audits)), findings=tuple(findings))
+
+
+def _not_audited(name: str, error: EnvforgeError) -> Finding:
+    damaged = error.code == "corrupt-record"
+    return Finding(
+        id="file-modified" if damaged else "file-missing",
+        severity=Severity.ERROR,
+        subject=name,
+        message=f"{name}: it cannot be audited: {error.message}" + (f" ({error.cause})" if error.cause else ""),
+        evidence={"code": error.code},
+        remedy=error.hint,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +171,7 @@ class _About:
         seen = kept_seen.read(self.home, self.name, self.generation)
         if seen is not None and seen.step == snapshot.step and not deep:
             changed, gone, new = stamps.differing(seen.seen, now)
-            if not (changed or gone or new):
+            if not (changed or gone or new or seen.told):
                 return _Found(state=snapshot.state, now=now)
             suspects: Iterable[str] = changed
         else:
@@ -167,7 +189,8 @@ class _About:
         telling = any(each.kind != "extra" or each.owners for each in drift.files)
         clean = not (telling or drift.missing or drift.extra or drift.changed)
         if clean:
-            kept_seen.write(self.home, self.name, self.generation, now, deep=deep, step=snapshot.step)
+            told = bool(observation.debris or observation.clashes)
+            kept_seen.write(self.home, self.name, self.generation, now, deep=deep, step=snapshot.step, told=told)
         return _Found(
             state=enriched(observation.state, snapshot.state),
             now=now,

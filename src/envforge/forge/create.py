@@ -21,6 +21,7 @@ from envforge.probe import pythons, stubs
 from envforge.rules.diff import changes as differences
 from envforge.store import profiles as kept_profiles
 from envforge.store import snapshots
+from envforge.store.atomic import FULL
 from envforge.store.journal import QUARANTINED, Journal
 from envforge.store.layout import Home, check_name
 from envforge.store.locking import hold
@@ -371,12 +372,13 @@ class _Maker:
 
     def _broken_world(self, executor: Executor, error: OSError) -> EnvforgeError:
         """A full disk or a vanished folder, in the user's words."""
+        full = error.errno in FULL
         message = f"the build of `{self._name}` failed: {error.strerror or error}"
         failure = EnvforgeError(
-            "disk-full" if error.errno == 28 else "system-error",
+            "disk-full" if full else "system-error",
             message,
             cause=str(error.filename) if error.filename else None,
-            hint="free some space (`df -h`), then run the same command again" if error.errno == 28 else None,
+            hint="free some space (`df -h`), then run the same command again" if full else None,
         )
         if self._note(executor, "failed", code=failure.code, message=message):
             return failure

@@ -145,7 +145,9 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowView:
-    """``outdated``: the profile found now differs from the recorded one; None where none is found."""
+    """``outdated``: the profile found now differs from the recorded one; None where none is found. ``problems``: which
+    of its records cannot be read, and why.
+    """
 
     environment: str
     prefix: str | None
@@ -167,6 +169,7 @@ class ShowView:
     outdated_why: str | None = None
     smoke: str | None = None
     restorable: bool | None = None
+    problems: tuple[str, ...] = ()
     used_by: tuple[User, ...] = ()
 
 

@@ -21,8 +21,9 @@ from .walk import Tree, walk
 def look(prefix: Path) -> Observation:
     """What lies in ``prefix`` (a venv; a symlink to one is resolved).
 
-    ``files`` is sorted by path and holds all but the bytecode that no RECORD hashes. What cannot be read, and rows of a
-    RECORD that leave the prefix, stand in ``unreadable``. An empty or missing prefix holds nothing; nothing is raised.
+    ``files`` is sorted by path and holds all but the bytecode that no RECORD hashes. What cannot be read stands in
+    ``unreadable``; rows of a RECORD that leave the prefix are debris, and not followed. An empty or missing prefix
+    holds nothing; nothing is raised.
     """
     with _no_collection():
         return _look(os.path.realpath(prefix))
@@ -39,6 +40,9 @@ def _look(root: str) -> Observation:
         if info.missing:
             debris.append(Debris(kind="record-missing", name=info.name, path=info.path, missing=info.missing))
         found.append((info, claim(info, root, sites, claims)))
+        if info.name in claims.outside:
+            rows = tuple(claims.outside[info.name])
+            debris.append(Debris(kind="outside", name=info.name, path=info.path, rows=rows))
     tree = walk(root, claims)
     state = {info.name: _distribution(info, contents, tree) for info, contents in found}
     files = tree.files()
@@ -49,7 +53,7 @@ def _look(root: str) -> Observation:
         clashes=clashes,
         debris=tuple(sorted(debris, key=lambda item: (item.path, item.kind))),
         bytes=sum(row.size for row in files),
-        unreadable={**claims.outside, **tree.unreadable, **unreadable},
+        unreadable={**tree.unreadable, **unreadable},
     )
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from envforge.model.errors import EnvforgeError, UsageError
 
 _MODE = 0o644
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""What the system says where a disk or a quota is full."""
 
 
 def not_writable(path: Path, error: OSError) -> EnvforgeError:
     """The error for a place in the home that cannot be written, with the remedy; ``disk-full`` where that is why."""
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return EnvforgeError(
             "disk-full",
             f"the disk is full: cannot write `{path}`",

@@ -20,11 +20,14 @@ _BETWEEN = "\0"  # the one character that no path holds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenRecord:
-    """``deep``: every file was hashed then; ``step``: the snapshot that it was compared with."""
+    """``deep``: every file was hashed then; ``step``: the snapshot that it was compared with; ``told``: though every
+    file was right, there was something to tell of the whole (debris, clashes), which a look at files does not show.
+    """
 
     seen: Seen
     deep: bool
     step: int
+    told: bool
 
 
 def path(home: Home, name: str, generation: int) -> Path:
@@ -32,7 +35,7 @@ def path(home: Home, name: str, generation: int) -> Path:
     return home.record(name, generation) / "seen.json"
 
 
-def write(home: Home, name: str, generation: int, seen: Seen, *, deep: bool, step: int) -> bool:
+def write(home: Home, name: str, generation: int, seen: Seen, *, deep: bool, step: int, told: bool) -> bool:
     """Remember ``seen``; False, and nothing more, where this user cannot write there or the generation has no records.
 
     It only spares hashing: without it an audit takes longer and finds the same.
@@ -45,6 +48,7 @@ def write(home: Home, name: str, generation: int, seen: Seen, *, deep: bool, ste
         "schema": _SCHEMA,
         "deep": deep,
         "step": step,
+        "told": told,
         "paths": _BETWEEN.join(seen),
         **{column: list(values) for column, values in zip(_COLUMNS, columns, strict=True)},
     }
@@ -70,11 +74,11 @@ def _record(data: Any) -> SeenRecord | None:
     text, columns = data["paths"], [data[column] for column in _COLUMNS]
     if data["schema"] != _SCHEMA or type(data["step"]) is not int:
         return None
-    if not isinstance(data["deep"], bool) or not isinstance(text, str):
+    if not isinstance(data["deep"], bool) or not isinstance(data["told"], bool) or not isinstance(text, str):
         return None
     if any(set(map(type, column)) - {int} for column in columns):
         return None
     paths = text.split(_BETWEEN) if text else []
     rows = list(zip(*columns, strict=True))
     seen = dict(zip(paths, rows, strict=True))
-    return SeenRecord(seen=seen, deep=data["deep"], step=data["step"])
+    return SeenRecord(seen=seen, deep=data["deep"], step=data["step"], told=data["told"])
