@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import fields
 from json.encoder import encode_basestring_ascii
@@ -11,10 +12,12 @@ from typing import Any
 
 from envforge.model.snapshot import SNAPSHOT_SCHEMA, Snapshot
 from envforge.model.state import Distribution, FileRow, Origin
+from envforge.model.typed import checked
 
 from .atomic import corrupt, newer
 
 _WHAT = "the snapshot"
+_VERSION = re.compile(r"\d+(\.\d+){1,2}\S*", re.ASCII)
 
 
 def dump_snapshot(snapshot: Snapshot) -> str:
@@ -41,39 +44,26 @@ def load_snapshot(text: str, path: Path) -> Snapshot:
     data = _document(text, path)
     try:
         raw = dict(data)
-        raw["state"] = {name: _load_distribution(entry) for name, entry in raw.pop("distributions").items()}
+        raw["state"] = {name: _load_distribution(name, entry) for name, entry in raw.pop("distributions").items()}
         known = {field.name for field in fields(Snapshot)} - {"files"}
-        snapshot = Snapshot(**{name: value for name, value in raw.items() if name in known})
-        _check(snapshot, str, "environment", "made", "by", "machine", "python", "engine")
-        _check(snapshot, int, "generation", "step")
+        snapshot = checked(Snapshot(**{name: value for name, value in raw.items() if name in known}))
+        if not _VERSION.fullmatch(snapshot.python):
+            raise ValueError(f"`python` is {snapshot.python!r}")  # noqa: TRY301 - told like the others
     except (TypeError, AttributeError, KeyError, ValueError) as error:
         raise corrupt(path, what=_WHAT, cause=f"a field is missing or has the wrong type ({error})") from error
     return snapshot
 
 
-def _load_distribution(entry: dict[str, Any]) -> Distribution:
+def _load_distribution(name: str, entry: dict[str, Any]) -> Distribution:
     known = {field.name for field in fields(Distribution)}
-    raw = {name: value for name, value in entry.items() if name in known}
-    raw["requires"] = tuple(_texts(raw.get("requires", [])))
-    if raw.get("origin") is not None:
-        raw["origin"] = Origin(**raw["origin"])
-    dist = Distribution(**raw)
-    _check(dist, str, "name", "version")
-    return dist
-
-
-def _texts(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        message = f"`{value!r}` is no list of texts"
+    raw = {key: value for key, value in entry.items() if key in known}
+    if not isinstance(raw.get("requires", []), list):
+        message = f"`requires` of `{name}` is {raw['requires']!r}"
         raise TypeError(message)
-    return value
-
-
-def _check(value: Snapshot | Distribution, kind: type, *names: str) -> None:
-    for name in names:
-        if not isinstance(getattr(value, name), kind):
-            message = f"`{name}` is no {kind.__name__}"
-            raise TypeError(message)
+    raw["requires"] = tuple(raw.get("requires", []))
+    if raw.get("origin") is not None:
+        raw["origin"] = checked(Origin(**raw["origin"]))
+    return checked(Distribution(**raw))
 
 
 def dump_files(files: Iterable[FileRow]) -> str:
@@ -107,7 +97,10 @@ def load_files(text: str, path: Path) -> tuple[FileRow, ...]:
 
 def _row(entry: list[Any]) -> FileRow:
     path, size, mtime, inode, sha256, owners, link = entry
-    if not isinstance(path, str) or not all(isinstance(number, int) for number in (size, mtime, inode)):
+    texts = isinstance(owners, list) and all(
+        isinstance(text, str) for text in (path, sha256 or "", link or "", *owners)
+    )
+    if not texts or not all(isinstance(number, int) for number in (size, mtime, inode)):
         message = f"`{path!r}`"
         raise TypeError(message)
     return FileRow(path=path, size=size, mtime=mtime, inode=inode, sha256=sha256, owners=tuple(owners), link=link)
