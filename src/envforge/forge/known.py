@@ -45,17 +45,17 @@ class Known:
         return not (self.folder / sha256).exists()
 
     def lies(self, sha256: str) -> frozenset[str]:
-        """Paths of which the wheel's own RECORD does not tell the truth, as seen when it was fresh."""
+        """Paths (see `inner`) of which the wheel's own RECORD does not tell the truth, as seen when it was fresh."""
         return frozenset(self._read(sha256).get("lies", ()))
 
     def learn(self, observation: Observation, state: State, lies: Mapping[str, tuple[str, ...]]) -> None:
-        """Keep what was not known. ``lies``: canonical name -> paths, see `lies`."""
+        """Keep what was not known. ``lies``: canonical name -> paths in the prefix, see `lies`."""
         new = {
             name: item.sha256 for name, item in state.items() if item.sha256 is not None and not self._read(item.sha256)
         }
         if new:
             for name, (size, look) in _looks(observation, set(new)).items():
-                told = {"bytes": size, "looks": look, "lies": sorted(lies.get(name, ()))}
+                told = {"bytes": size, "looks": look, "lies": sorted(map(inner, lies.get(name, ())))}
                 write_atomically(self.folder / new[name], json.dumps(told).encode())
 
     def forget(self, sha256: str) -> None:

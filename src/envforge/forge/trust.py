@@ -80,7 +80,7 @@ class Trust:
             suspects = sorted(names & expected.keys())
         damaged = self.damaged(suspects, expected)
         fresh = {name for name in damaged if self._is_new(expected[name])}
-        self.lies = {name: damaged[name] for name in fresh}
+        self.lies = {**self.lies, **{name: damaged[name] for name in fresh}}
         found = {name: paths for name, paths in damaged.items() if name not in fresh}
         for row in self._strangers(observation):
             for name in set(row.owners) & names:
@@ -100,6 +100,8 @@ class Trust:
             wrong = tuple(self._unknown(expected[name], there))
             if wrong:
                 found[name] = wrong
+            elif there:
+                self.lies = {**self.lies, name: tuple(there)}
         return found
 
     def _unknown(self, item: Distribution, paths: Sequence[str]) -> list[str]:
