@@ -10,8 +10,9 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -32,15 +33,29 @@ STEPS = [
     {"name": "new", "pin": ["six>=2"]},
 ]
 FIRST = "first"
-# What is killed -> its words. A verb more is a line more.
-WAYS = {
-    "create": ("create", "demo", "--name", FIRST),
-    "replace": ("create", "demo", "--replace"),
-    "rebuild": ("rebuild", "demo"),
-    "rollback": ("rollback", "demo", "demo/1.2"),
-}
-ENDS = {"demo/1.2": {"six": "1.0.0", "idna": "1.0.0"}}  # what the way's last word says it holds afterwards
 WHOLE = {"six": "2.0.0", "idna": "1.0.0"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A command to kill. ``name``: its environment, which ``holds`` that when it has ended.
+
+    ``spoil``: for a verb that mends in place, what is done to the environment before; it need not conform in between.
+    """
+
+    words: tuple[str, ...]
+    name: str = "demo"
+    holds: Mapping[str, str] = field(default_factory=lambda: WHOLE)
+    spoil: Callable[[Cli], None] | None = None
+
+
+# A verb more is a line more.
+WAYS = {
+    "create": Way(words=("create", "demo", "--name", FIRST), name=FIRST),
+    "replace": Way(words=("create", "demo", "--replace")),
+    "rebuild": Way(words=("rebuild", "demo")),
+    "rollback": Way(words=("rollback", "demo", "demo/1.2"), holds={"six": "1.0.0", "idna": "1.0.0"}),
+}
 
 
 @pytest.fixture(scope="module")
@@ -93,43 +108,50 @@ def kill(child: subprocess.Popen[str], *, children: bool) -> None:
     assert answer.exit in (0, -signal.SIGKILL), str(answer)
 
 
-def killed(cli: Cli, way: str, draw: random.Random, lasts: float) -> None:
+def killed(cli: Cli, way: Way, draw: random.Random, lasts: float) -> None:
     """Kill the way's command at a moment, then do it again."""
-    words = WAYS[way]
-    name = FIRST if FIRST in words else "demo"
+    said = " ".join(way.words)
     moment, children = draw.uniform(0, lasts), draw.random() < 0.5
-    print(f"{' '.join(words)}: killed {'with its children ' if children else ''}after {moment:.3f} s of {lasts:.3f} s")  # noqa: T201 - for whoever reads of a failure
-    child = cli.start(*words)
+    print(f"{said}: killed{' with its children' * children} after {moment:.3f} s of {lasts:.3f} s")  # noqa: T201 - for whoever reads of a failure
+    if way.spoil is not None:
+        way.spoil(cli)
+    child = cli.start(*way.words)
     with suppress(subprocess.TimeoutExpired):
         child.wait(moment)
     kill(child, children=children)
-    conforms(cli, name)
-    again = (*words, "--replace") if cli.link(name).exists() and words[0] == "create" else words
-    done(cli.run(*dict.fromkeys(again)))
-    assert cli.installed(name) == ENDS.get(words[-1], WHOLE)
-    left = [path.name for path in cli.link(name).parent.iterdir() if path.name.startswith(".")]
+    if way.spoil is None:
+        conforms(cli, way.name)
+    # Killed after the switch, there is something to replace.
+    more = ["--replace"] if cli.link(way.name).exists() and way.words[0] == "create" else []
+    done(cli.run(*dict.fromkeys([*way.words, *more])))
+    assert cli.installed(way.name) == way.holds
+    left = [path.name for path in (cli.home / "envs").iterdir() if path.name.startswith(".")]
     assert left == [], "no half made link"
-    if name == FIRST:
-        conforms(cli, FIRST)
+    assert list((cli.home / "cache/scratch").iterdir()) == []
+    if way.name == FIRST or way.spoil is not None:
+        conforms(cli, way.name)
+    if way.name == FIRST:
         done(cli.run("remove", FIRST))
 
 
-def undisturbed(cli: Cli, way: str) -> float:
+def undisturbed(cli: Cli, way: Way) -> float:
     """How long the way's command takes, in seconds."""
+    if way.spoil is not None:
+        way.spoil(cli)
     started = time.monotonic()
-    done(cli.run(*WAYS[way]))
+    done(cli.run(*way.words))
     lasts = time.monotonic() - started
-    if way == "create":
+    if way.name == FIRST:
         done(cli.run("remove", FIRST))
     return lasts
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_killed_at_three_moments(cli: Cli, way: str) -> None:
-    lasts = undisturbed(cli, way)
+    lasts = undisturbed(cli, WAYS[way])
     draw = random.Random(way)  # noqa: S311 - the same moments every time
     for _ in range(3):
-        killed(cli, way, draw, lasts)
+        killed(cli, WAYS[way], draw, lasts)
     conforms(cli, "demo")
 
 
@@ -137,8 +159,8 @@ def test_killed_at_three_moments(cli: Cli, way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seed", range(5), ids=lambda seed: f"seed-{seed}")
 def test_killed_at_five_moments_more(cli: Cli, way: str, seed: int) -> None:
-    lasts = undisturbed(cli, way)
+    lasts = undisturbed(cli, WAYS[way])
     draw = random.Random(f"{way} {seed}")  # noqa: S311 - as above
     for _ in range(5):
-        killed(cli, way, draw, lasts)
+        killed(cli, WAYS[way], draw, lasts)
     conforms(cli, "demo")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from envforge.model.state import Clash, Debris, Distribution, FileRow, Observation
 
+from . import hashing
 from .claims import Claims, declared, hexadecimal
 from .contents import Contents
 from .installed import Info, is_info, read
@@ -68,25 +68,23 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
 
     Every file of theirs is hashed that they own alone; bytecode is left out, since compiling rewrites it.
     """
+    if not names:
+        return {}
     root = os.path.realpath(prefix)
     sites = tuple(_sites(root))
     claims = Claims()
     for info in _chosen(list(_infos(root, sites, [])), []):
         claim(info, root, sites, claims)
-    if not names:
-        return {}
-    tree = walk(root, claims)
     wanted = {
         path: (owner[0], digest)
         for path, (owner, row) in sorted(claims.single.items())
         if owner[0] in names and not path.endswith(".pyc") and (digest := hexadecimal(declared(row))) is not None
     }
     found: dict[str, list[str]] = {}
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        # Hashing lets go of the interpreter: every core takes its share.
-        for (path, (name, digest)), actual in zip(wanted.items(), pool.map(tree.sha256, wanted), strict=True):
-            if actual != digest:
-                found.setdefault(name, []).append(path)
+    actual = hashing.digests(prefix, wanted)
+    for path, (name, digest) in wanted.items():
+        if actual[path] != digest:
+            found.setdefault(name, []).append(path)
     return {name: tuple(paths) for name, paths in found.items()}
 
 

@@ -21,29 +21,35 @@ def scratch(root: Path) -> Iterator[Path]:
     if root.is_symlink():
         raise planted(root)
     root.mkdir(parents=True, exist_ok=True)
-    _sweep(root)
-    # Under a name that no sweep knows until it is locked.
-    new = Path(tempfile.mkdtemp(prefix=".", dir=root))
-    lock = os.open(new, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with _folder(root) as all_of_it:
+        # One at a time: a folder is locked before anybody else may take it for a dead one.
+        with suppress(OSError):
+            fcntl.flock(all_of_it, fcntl.LOCK_EX)
+            _sweep(root)
+        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
+        lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        folder = new.rename(root / f"{_PREFIX}{new.name[1:]}")
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield place
     finally:
+        shutil.rmtree(place, ignore_errors=True)
         os.close(lock)
 
 
 def _sweep(root: Path) -> None:
     """Remove the folders whose owner has ended: their locks fell with it. Where there are no locks, nothing is."""
-    for folder in root.glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(lock)
+    for place in root.glob(f"{_PREFIX}*"):
+        with suppress(OSError), _folder(place) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    """Its descriptor, which no child inherits; closing it gives a lock on it back."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
