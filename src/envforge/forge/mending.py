@@ -11,7 +11,6 @@ from envforge.store import profiles as kept_profiles
 from envforge.store import quarantine, seen, snapshots
 from envforge.store.layout import Home
 
-from .profiles import recorded
 from .shop import Shop
 
 _WITHOUT = "this goes on without it"
@@ -46,6 +45,8 @@ def table(shop: Shop, name: str, generation: int, step: int) -> None:
 
 
 def _damaged(home: Home, name: str, generation: int) -> Iterator[tuple[str, Path]]:
+    from .profiles import recorded  # noqa: PLC0415 - who only switches reads no profile, which costs more than all else
+
     def bad(read: Callable[..., object], *more: object, **named: object) -> bool:
         return quarantine.damaged(partial(read, home, name, generation, *more, **named))
 
