@@ -6,6 +6,7 @@ import pwd
 from dataclasses import replace
 
 from envforge.model.drift import Audit, Audits, Checked, Drift
+from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Profile
 from envforge.model.progress import Working
@@ -14,7 +15,7 @@ from envforge.probe import launch, processes
 from envforge.rules import events as event_rules
 from envforge.system import clock
 
-from .generations import beginning
+from .generations import beginning, linked
 from .launching import remember
 from .looking import About
 from .path import current, require
@@ -67,17 +68,39 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
 
 
 def audit_all(shop: Shop, *, deep: bool = False) -> Result[Audits]:
-    """Every environment that has a generation in use; findings name the environment in their message."""
+    """Every environment that has a generation in use; findings name the environment in their message.
+
+    One that cannot be audited, since its folder or records are gone or damaged, is a finding, and the others go on.
+    Raises UsageError ``newer-record``.
+    """
     home = shop.home
     audits: list[Audit] = []
     findings: list[Finding] = []
     for name in home.environments():
-        if home.current(name) is None:
+        if linked(home, name) is None:
             continue
-        result = audit(shop, name, deep=deep)
+        try:
+            result = audit(shop, name, deep=deep)
+        except UsageError:
+            raise
+        except EnvforgeError as error:
+            findings.append(_not_audited(name, error))
+            continue
         audits.append(result.data)
         findings += [replace(each, message=f"{name}: {each.message}") for each in result.findings]
     return Result(command="audit", data=Audits(environments=tuple(audits)), findings=tuple(findings))
+
+
+def _not_audited(name: str, error: EnvforgeError) -> Finding:
+    damaged = error.code == "corrupt-record"
+    return Finding(
+        id="file-modified" if damaged else "file-missing",
+        severity=Severity.ERROR,
+        subject=name,
+        message=f"{name}: it cannot be audited: {error.message}" + (f" ({error.cause})" if error.cause else ""),
+        evidence={"code": error.code},
+        remedy=error.hint,
+    )
 
 
 def _users(drift: Drift) -> dict[int, str]:

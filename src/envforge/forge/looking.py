@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from envforge.model.drift import Drift, Seen, Surroundings
@@ -91,9 +92,15 @@ class About:
             suspects = (*changed, *new)
         whole = snapshots.read(self.home, self.name, self.generation, snapshot.step, files=True)
         if not deep and seen is None:
-            # The first look after the build: what still has the size, mtime and inode of the snapshot is believed.
+            # The first look after the build: what still has the size, mtime and inode of the snapshot is believed, if
+            # nothing was done to it since; a ctime nobody can put back.
             rows = {row.path: (row.size, row.mtime, row.inode) for row in whole.files}
-            suspects = [path for path, (size, mtime, _, inode) in now.items() if rows.get(path) != (size, mtime, inode)]
+            made = _nanoseconds(snapshot.made)
+            suspects = [
+                path
+                for path, (size, mtime, ctime, inode) in now.items()
+                if ctime >= made or rows.get(path) != (size, mtime, inode)
+            ]
         paths = list(suspects)
         digests = hashing.digests(self.prefix, paths)
         observation = prefixes.look(self.prefix)
@@ -159,3 +166,11 @@ class About:
         last = Moment(step=steps.get(snapshot.step_name or ""), state=found.state, observation=found.observation)
         timeline.add(last, {})
         return timeline.findings
+
+
+def _nanoseconds(made: str) -> int:
+    """An ISO 8601 time as file times count; 0, before every file, for what is none."""
+    try:
+        return int(datetime.fromisoformat(made).timestamp()) * 10**9
+    except ValueError:
+        return 0

@@ -105,12 +105,15 @@ class Clash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debris:
-    """Something broken in site-packages. ``kind``: ``record-missing`` (RECORD, METADATA), ``leftover`` (``~name``)."""
+    """Something broken in site-packages. ``kind``: ``record-missing`` (RECORD, METADATA), ``leftover`` (``~name``), or
+    ``outside``: a RECORD with ``rows`` that leave the prefix.
+    """
 
     kind: str
     name: str
     path: str
     missing: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

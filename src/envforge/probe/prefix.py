@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from envforge.model.state import Clash, Debris, Distribution, FileRow, Observation
 from envforge.system.memory import uncollected
 
+from . import hashing
 from .claims import Claims, declared, hexadecimal
 from .contents import Contents
 from .installed import Info, is_info, read
@@ -22,8 +22,9 @@ from .walk import Tree, walk
 def look(prefix: Path) -> Observation:
     """What lies in ``prefix`` (a venv; a symlink to one is resolved).
 
-    ``files`` is sorted by path and holds all but the bytecode that no RECORD hashes. What cannot be read, and rows of a
-    RECORD that leave the prefix, stand in ``unreadable``. An empty or missing prefix holds nothing; nothing is raised.
+    ``files`` is sorted by path and holds all but the bytecode that no RECORD hashes. What cannot be read stands in
+    ``unreadable``; rows of a RECORD that leave the prefix are debris, and not followed. An empty or missing prefix
+    holds nothing; nothing is raised.
     """
     with uncollected():
         return _look(os.path.realpath(prefix))
@@ -40,6 +41,9 @@ def _look(root: str) -> Observation:
         if info.missing:
             debris.append(Debris(kind="record-missing", name=info.name, path=info.path, missing=info.missing))
         found.append((info, claim(info, root, sites, claims)))
+        if info.name in claims.outside:
+            rows = tuple(claims.outside[info.name])
+            debris.append(Debris(kind="outside", name=info.name, path=info.path, rows=rows))
     tree = walk(root, claims)
     state = {info.name: _distribution(info, contents, tree) for info, contents in found}
     files = tree.files()
@@ -50,7 +54,7 @@ def _look(root: str) -> Observation:
         clashes=clashes,
         debris=tuple(sorted(debris, key=lambda item: (item.path, item.kind))),
         bytes=sum(row.size for row in files),
-        unreadable={**claims.outside, **tree.unreadable, **unreadable},
+        unreadable={**tree.unreadable, **unreadable},
     )
 
 
@@ -72,18 +76,16 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     claims = Claims()
     for info in _chosen(list(_infos(root, sites, [])), []):
         claim(info, root, sites, claims)
-    tree = walk(root, claims)
     wanted = {
         path: (owner[0], digest)
         for path, (owner, row) in sorted(claims.single.items())
         if owner[0] in names and not path.endswith(".pyc") and (digest := hexadecimal(declared(row))) is not None
     }
     found: dict[str, list[str]] = {}
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        # Hashing lets go of the interpreter: every core takes its share.
-        for (path, (name, digest)), actual in zip(wanted.items(), pool.map(tree.sha256, wanted), strict=True):
-            if actual != digest:
-                found.setdefault(name, []).append(path)
+    actual = hashing.digests(prefix, wanted)
+    for path, (name, digest) in wanted.items():
+        if actual[path] != digest:
+            found.setdefault(name, []).append(path)
     return {name: tuple(paths) for name, paths in found.items()}
 
 

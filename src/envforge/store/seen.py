@@ -6,6 +6,7 @@ from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from envforge.model.drift import Seen
@@ -34,6 +35,11 @@ class SeenRecord:
     step: int
     known: frozenset[str]
     observation: Observation | None
+
+
+def path(home: Home, name: str, generation: int) -> Path:
+    """Where it lies."""
+    return home.record(name, generation) / _FILE
 
 
 def write(
