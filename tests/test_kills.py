@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -49,11 +50,24 @@ class Way:
     spoil: Callable[[Cli], None] | None = None
 
 
+def spoil(cli: Cli) -> None:
+    """All that a repair has to do: a distribution gone, one changed in place, one that is another, and foreign code."""
+    if cli.installed() != WHOLE:
+        done(cli.run("create", "demo", "--replace"))
+    site = cli.site()
+    shutil.rmtree(site / "idna", ignore_errors=True)
+    with (site / "six/__init__.py").open("a") as stream:
+        stream.write("x = 1\n")
+    (site / "six-2.0.0.dist-info/RECORD").unlink(missing_ok=True)
+    (site / "stray.pth").write_text("import os\n")
+
+
 # A verb more is a line more.
 WAYS = {
     "create": Way(words=("create", "demo", "--name", FIRST), name=FIRST),
     "replace": Way(words=("create", "demo", "--replace")),
     "rebuild": Way(words=("rebuild", "demo")),
+    "repair": Way(words=("repair", "demo"), spoil=spoil),
     "rollback": Way(words=("rollback", "demo", "demo/1.2"), holds={"six": "1.0.0", "idna": "1.0.0"}),
 }
 

@@ -27,7 +27,7 @@ from envforge.store.layout import Home, check_name
 from envforge.store.locking import hold
 from envforge.system import clock
 
-from . import mending, sealing, smoke
+from . import quarantining, sealing, smoke
 from .bench import Bench, bench
 from .executor import Executor, Stopped
 from .generations import put_in_place, sealed
@@ -61,10 +61,10 @@ def create(
     check(profile)
     shop.home.ensure()
     with hold(shop.home, chosen, "create"):
-        mending.journals(shop, chosen)
+        quarantining.journals(shop, chosen)
         current = shop.home.current(chosen)
         if current is not None and replace:
-            mending.records(shop, chosen, current)
+            quarantining.records(shop, chosen, current)
         if current is not None and not replace:
             raise UsageError(
                 "environment-exists",

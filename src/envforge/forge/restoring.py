@@ -15,7 +15,7 @@ from envforge.probe import pythons
 from envforge.rules.diff import changes as differences
 from envforge.store import snapshots
 
-from . import mending
+from . import quarantining
 from .create import build
 from .generations import beginning, profile, states
 from .plan import check
@@ -101,7 +101,7 @@ def restore(shop: Shop, name: str, held: Lock, *, command: str, no_build: bool =
 def _recorded(shop: Shop, name: str, held: Lock) -> Recorded:
     """What the lock's end held, down to the bytes; without these where its table of files is gone or damaged."""
     home, generation, step = shop.home, held.generation, len(held.states)
-    mending.table(shop, name, generation, step)
+    quarantining.table(shop, name, generation, step)
     try:
         return Recorded.of(home, snapshots.read(home, name, generation, step, files=True))
     except EnvforgeError:

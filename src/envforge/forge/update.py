@@ -14,7 +14,7 @@ from envforge.store import snapshots
 from envforge.store.layout import Home, check_name
 from envforge.store.locking import hold
 
-from . import mending
+from . import quarantining
 from .create import build
 from .generations import beginning, linked
 from .plan import check
@@ -34,10 +34,10 @@ def update(shop: Shop, name: str) -> Result[Build]:
                 f"no generation of `{name}` is in use" if known else f"there is no environment `{name}`",
                 hint=f"`envforge create PROFILE --name {name}` builds it" if known else "`envforge list` names them",
             )
-        mending.journals(shop, name)
+        quarantining.journals(shop, name)
         profile = loader.load(source(home, name, current))
         check(profile)
-        mending.records(shop, name, current)
+        quarantining.records(shop, name, current)
         locked = unchanged(shop, name, current, profile)
         if locked:
             steps = ", ".join(f"`{step.name}`" for step in profile.steps[: len(locked)])
