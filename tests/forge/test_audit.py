@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
+from forge.by_hand import add, made, site
+from forge.by_hand import stamps as touched
 from kit.check import contract
 from kit.cli import PYTHON, Answer, Cli
 from kit.index import Index, Server, serve
@@ -187,3 +189,94 @@ def test_what_was_wrong_is_told_until_it_is_right(house: tuple[Cli, Server]) -> 
         assert {("file-modified", "six"), ("file-missing", "dep")} <= errors(ended(cli.run("audit", "demo"), 3))
     file.write_bytes(data)
     assert errors(ended(cli.run("audit", "demo"), 3)) == {("file-missing", "dep")}
+
+
+RULES = f"""\
+schema: 1
+name: mine
+python: "{PYTHON}"
+steps:
+  - {{name: base, install: [six]}}
+guards:
+  - {{hold: "six<2"}}
+  - {{keep: [dep]}}
+"""
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path) -> tuple[Cli, Path]:
+    """An environment that envforge did not build, with dep and six 1.0.0, and the profile `mine`."""
+    cli = Cli(root=tmp_path)
+    (cli.work / "profiles/mine.yaml").write_text(RULES)
+    place = tmp_path / "v"
+    made(place, SIX, DEP)
+    return cli, place
+
+
+def test_an_environment_of_others_is_held_against_its_records_and_nothing_is_written(by_hand: tuple[Cli, Path]) -> None:
+    cli, place = by_hand
+    before = touched(place)
+    answer = ended(cli.run("audit", str(place), "--profile", "mine"), 0)
+    assert (answer.data["environment"], answer.data["generation"], answer.data["profile"]) == (str(place), None, "mine")
+    assert answer.data["checked"]["distributions"] == 2
+    assert answer.data["checked"]["bytes"] > 0
+    assert [text.partition(":")[0] for text in answer.data["unknown"]] == ["keep dep"]
+    assert touched(place) == before
+    assert not cli.home.exists()
+
+    (site(place) / "six/__init__.py").write_text("patched = 1\n")
+    (site(place) / "dep/__init__.py").unlink()
+    (site(place) / "evil.pth").write_text("import os\n")
+    wrong = {("file-modified", "six"), ("file-missing", "dep")}
+    found = errors(ended(cli.run("audit", "../v", "--profile", "mine"), 3))
+    assert found == wrong | {("file-unowned", str((site(place) / "evil.pth").relative_to(place)))}
+    add(place, SEVEN)
+    found = errors(ended(cli.run("audit", str(place), "--profile", "mine"), 3))
+    assert {("hold-violated", "six"), ("file-missing", "dep")} <= found
+
+
+def test_what_clean_environments_hold_is_no_error_in_one_of_others(by_hand: tuple[Cli, Path]) -> None:
+    """numpy hashes a .pyc that compiling overwrites; a wheel lists files of another's dist-info, which nobody has."""
+    cli, place = by_hand
+    record = site(place) / "dep-1.0.0.dist-info/RECORD"
+    digest = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
+    rows = [f"dep/old.pyc,{digest},0", f"other-1.0.dist-info/METADATA,{digest},0", "dep/loose.txt,,"]
+    record.write_text(record.read_text() + "\n".join(rows) + "\n")
+    (site(place) / "dep/old.pyc").write_bytes(b"compiled")
+    ended(cli.run("audit", str(place), "--profile", "mine"), 0)
+
+
+def test_a_path_needs_a_profile_and_an_environment(by_hand: tuple[Cli, Path]) -> None:
+    cli, place = by_hand
+    for words, code in (
+        ([str(place)], "profile-not-given"),
+        ([str(place / "bin"), "--profile", "mine"], "not-an-environment"),
+        (["./nowhere", "--profile", "mine"], "not-an-environment"),
+        ([".", "--profile", "mine"], "not-an-environment"),
+    ):
+        answer = ended(cli.run("audit", *words), 2)
+        assert answer.document["error"]["code"] == code, str(answer)
+    (place / "bin/python").unlink()
+    assert errors(ended(cli.run("audit", str(place), "--profile", "mine"), 3)) == {("file-missing", "bin/python")}
+
+
+def test_the_path_of_an_environment_of_this_home_means_that_environment(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    ended(cli.run("create", "demo", "--replace"), 0)
+    for path, generation in ((cli.link(), 2), (cli.link().resolve(), 2), (cli.link().resolve().with_name("1"), 1)):
+        answer = ended(cli.run("audit", str(path)), 0)
+        assert (answer.data["environment"], answer.data["generation"]) == ("demo", generation)
+        assert f"is generation {generation} of `demo`" in answer.stderr
+
+
+def test_what_the_last_step_brought_is_kept_too(tmp_path: Path) -> None:
+    """The guard `keep` compares with what was recorded after the last step, not with what is there now."""
+    cli = Cli(root=tmp_path)
+    with serve({"pypi": Index(artefacts=[SIX])}) as server:
+        profile = yaml.safe_load(RULES) | {"indexes": [{"name": "pypi", "url": server.url("pypi")}]}
+        profile["guards"] = [{"keep": ["six"]}]
+        (cli.work / "profiles/mine.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+        ended(cli.run("create", "mine", "--name", "demo"), 0)
+    add(cli.link().resolve(), SEVEN)
+    found = errors(ended(cli.run("audit", "demo"), 3))
+    assert found == {("package-changed", "six"), ("kept-package-changed", "six")}

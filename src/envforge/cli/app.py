@@ -19,7 +19,7 @@ from .session import Globals
 
 VERBS = (
     "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff",
-    "audit", "repair", "rebuild", "rollback", "run", "seal", "unseal", "prune", "remove",
+    "audit", "repair", "accept", "adopt", "rebuild", "rollback", "run", "seal", "unseal", "prune", "remove",
 )  # fmt: skip
 
 

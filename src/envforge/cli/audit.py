@@ -15,7 +15,9 @@ EXAMPLE = "envforge audit xinv100 --deep"
 
 def command(  # noqa: PLR0917 - one parameter for each option that the command line has
     context: typer.Context,
-    environment: Annotated[str | None, typer.Argument(metavar="ENV", help="An environment's name.")] = None,
+    environment: Annotated[
+        str | None, typer.Argument(metavar="ENV", help="An environment's name, or the path of any.")
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every environment, as for a timer.")] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Hash every file, not only what looks changed.")] = False,
     profile: Annotated[
@@ -27,7 +29,7 @@ def command(  # noqa: PLR0917 - one parameter for each option that the command l
     from envforge.forge.audit import audit, audit_all  # noqa: PLC0415 - help need not pay for it
 
     if everything == (environment is not None):
-        raise UsageError("usage", "name one environment, or `--all`", hint=f"for example `{EXAMPLE}`")
+        raise UsageError("usage", "name one environment or its path, or `--all`", hint=f"for example `{EXAMPLE}`")
     with shop(context) as opened:
         if environment is None:
             finish(context, audit_all(opened, deep=deep), json=json)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pwd
 from dataclasses import replace
+from pathlib import Path
 
 from envforge.model.drift import Audit, Audits, Checked, Drift
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Profile
-from envforge.model.progress import Working
+from envforge.model.progress import Note, Working
 from envforge.model.result import Result
 from envforge.probe import launch, processes
 from envforge.rules import events as event_rules
 from envforge.system import clock
 
+from .foreign import checked, compare, found, judge, keeper, look, names_a_path
 from .generations import beginning, linked
 from .launching import remember
 from .looking import About
@@ -27,11 +29,58 @@ from .show import moved_on
 def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None = None) -> Result[Audit]:
     """Compare the environment ``name`` with its last snapshot, and judge the guards of its profile (or ``profile``).
 
-    Quick: only files whose size, times or inode differ from when they were last known to be right are hashed; ``deep``:
-    all. Raises UsageError ``no-such-environment``, EnvforgeError ``no-generation`` or ``corrupt-record``.
+    ``name`` may also be a path, of a prefix of this home or of an environment that envforge did not build: see
+    `unkept`. Quick: only files whose size, times or inode differ from when they were last known to be right are hashed;
+    ``deep``: all. Raises UsageError ``no-such-environment``, ``not-an-environment`` or ``profile-not-given``,
+    EnvforgeError ``no-generation`` or ``corrupt-record``.
     """
     home = shop.home
-    generation, _ = current(home, require(home, name))
+    if not names_a_path(home, name):
+        generation, _ = current(home, require(home, name))
+        return _kept(shop, name, generation, deep=deep, profile=profile)
+    kept = keeper(home, Path(name))
+    if kept is None:
+        return unkept(shop, Path(name), profile)
+    shop.tell(Note(text=f"`{name}` is generation {kept[1]} of `{kept[0]}`: it is audited as that"))
+    return _kept(shop, *kept, deep=deep, profile=profile)
+
+
+def unkept(shop: Shop, path: Path, profile: Profile | None) -> Result[Audit]:
+    """Compare an environment that nobody recorded with what its RECORDs say, and judge the guards of ``profile``.
+
+    Every file is hashed; nothing is written anywhere. Raises UsageError ``not-an-environment`` or
+    ``profile-not-given``.
+    """
+    there = found(path)
+    if profile is None:
+        raise UsageError(
+            "profile-not-given",
+            f"`{there.prefix}` was not built by envforge, so no profile of it is recorded",
+            hint=f"say by which to judge it: `envforge audit {path} --profile PROFILE`",
+        )
+    started = clock.monotonic()
+    compare(shop, there, profile)
+    shop.tell(Working(what=f"looking at {there.prefix}"))
+    seen = look(there)
+    shop.tell(Working(what=None))
+    findings, unknown = judge(seen, profile)
+    return Result(
+        command="audit",
+        data=Audit(
+            environment=str(there.prefix),
+            profile=profile.name,
+            generation=None,
+            deep=True,
+            checked=checked(seen, clock.monotonic() - started),
+            processes=_processes(there.prefix),
+            unknown=unknown,
+        ),
+        findings=findings,
+    )
+
+
+def _kept(shop: Shop, name: str, generation: int, *, deep: bool, profile: Profile | None) -> Result[Audit]:
+    home = shop.home
     started = clock.monotonic()
     about = About(home=home, name=name, generation=generation)
     stamp = launch.stamp(about.prefix)
@@ -41,8 +90,8 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
     begun = beginning(home, name, generation)
     moved, why = moved_on(name, built_from, begun.get("source"))
     shop.tell(Working(what=f"looking at {name}"))
-    found = about.look(snapshot, deep=deep)
-    findings = about.findings(judged, begun.get("substitutes", {}), snapshot, found, about.surroundings(found))
+    looked = about.look(snapshot, deep=deep)
+    findings = about.findings(judged, begun.get("substitutes", {}), snapshot, looked, about.surroundings(looked))
     shop.tell(Working(what=None))
     if profile is None and not any(each.severity is Severity.ERROR for each in findings):
         remember(home, name, generation, stamp)
@@ -54,17 +103,21 @@ def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None 
             generation=generation,
             deep=deep,
             checked=Checked(
-                distributions=len(found.state),
-                files=len(found.now),
-                bytes=found.hashed,
+                distributions=len(looked.state),
+                files=len(looked.now),
+                bytes=looked.hashed,
                 seconds=clock.monotonic() - started,
             ),
-            events=event_rules.events(found.drift, _users(found.drift)) if found.drift is not None else (),
+            events=event_rules.events(looked.drift, _users(looked.drift)) if looked.drift is not None else (),
             outdated=(why,) if moved and why else (),
-            processes=tuple(f"{each.pid} {' '.join(each.argv)}" for each in processes.using(about.prefix)),
+            processes=_processes(about.prefix),
         ),
         findings=findings,
     )
+
+
+def _processes(prefix: Path) -> tuple[str, ...]:
+    return tuple(f"{each.pid} {' '.join(each.argv)}" for each in processes.using(prefix))
 
 
 def audit_all(shop: Shop, *, deep: bool = False) -> Result[Audits]:

@@ -307,6 +307,8 @@ class _Maker:
         if not numbers or home.current(self._name) == numbers[-1]:
             return None
         generation = numbers[-1]
+        if home.adopted(self._name, generation) is not None:
+            return None  # no build left it, and nothing of it is envforge's to go on with or to remove
         events = Journal(home.journal(self._name, generation)).events()
         if not events and home.prefix(self._name, generation).exists():
             return None  # somebody took its journal: nobody can say that it never was in use

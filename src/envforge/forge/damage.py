@@ -16,7 +16,7 @@ from envforge.rules.judge import lowered
 from .known import Known, inner
 
 _SHOWN = 10
-_VITAL = re.compile(r"pyvenv\.cfg|bin/python[0-9.]*")
+VITAL = re.compile(r"pyvenv\.cfg|bin/python[0-9.]*")
 _RUNS = re.compile(r"/site-packages/([^/]+\.pth|(site|user)customize\.py)$")
 
 
@@ -52,7 +52,7 @@ def damage(
     for row in touched:
         if not row.owners and not (prefix / row.path).exists():
             found.append(_finding(by, "file-missing", row.path, (row.path,)))
-        elif not row.owners and _VITAL.fullmatch(row.path):
+        elif not row.owners and VITAL.fullmatch(row.path):
             found.append(_finding(by, "file-modified", row.path, (row.path,)))
     found += [
         _finding(by, "file-unowned", row.path, (row.path,))

@@ -53,7 +53,7 @@ def broken(home: Home, name: str, generation: int) -> str | None:
     No file is read but the last snapshot: whether the files are whole only an audit can say.
     """
     prefix = home.prefix(name, generation)
-    if not prefix.is_dir() or prefix.is_symlink():
+    if not home.holds(name, generation):
         return "its folder is gone"
     if not os.access(prefix / "bin" / "python", os.X_OK):
         return "its Python is gone"
@@ -98,9 +98,14 @@ def put_in_place(home: Home, name: str, generation: int, **said: Any) -> None:
 
 
 def beginning(home: Home, name: str, generation: int) -> Mapping[str, Any]:
-    """What the journal says of the beginning of a build; nothing where the journal is gone."""
+    """What the journal says of the beginning of a build, or of an adoption; nothing where the journal is gone."""
     events = Journal(home.journal(name, generation)).events()
-    return next((event.data for event in events if event.kind == "started"), {})
+    return next((event.data for event in events if event.kind in {"started", "adopted"}), {})
+
+
+def made(home: Home, name: str, generation: int, profile: Profile, last: int) -> int:
+    """Which snapshot a step made last, or the adoption; those from there to ``last`` were accepted."""
+    return 1 if home.adopted(name, generation) is not None else min(last, len(profile.steps))
 
 
 def profile(home: Home, name: str, generation: int) -> Profile:

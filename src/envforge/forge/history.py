@@ -23,6 +23,7 @@ CONFORMS = "conforms"
 FOLDER_GONE = "its folder is gone"
 """The verdict of an environment whose link leads to a generation that is not there any more."""
 _STAGES = frozenset({"started", "resumed", "failed", "interrupted", "abandoned", "finished", "switched"})
+_TAKEN = {"adopted": "adopt", "accepted": "accept"}
 _NAME_LINE = re.compile(r"^name:\s*[\"']?([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
 
 
@@ -52,7 +53,7 @@ def generation(home: Home, name: str, number: int) -> GenerationRecord:
     return GenerationRecord(
         number=number,
         current=home.current(name) == number,
-        built=home.prefix(name, number).is_dir(),
+        built=home.holds(name, number),
         verdict="unreadable" if problem else _verdict(events, steps),
         profile=profile_name(home, name, number),
         started=events[0].at if events else None,
@@ -73,22 +74,26 @@ def profile_name(home: Home, name: str, number: int) -> str | None:
 
 
 def _steps(events: Sequence[Event], name: str, number: int, kept: tuple[int, ...]) -> tuple[StepRecord, ...]:
-    """Finished steps in order; a step that was done again after an interruption counts once, as it was last."""
-    records: dict[str, StepRecord] = {}
+    """Finished steps in order, and what was adopted or accepted.
+
+    A step that was done again after an interruption counts once, as it was last.
+    """
+    records: dict[int, StepRecord] = {}
     for event in events:
-        if event.kind != "step-finished":
+        if event.kind != "step-finished" and event.kind not in _TAKEN:
             continue
         data = event.data
-        position = data["step"]
-        records[str(data["name"])] = StepRecord(
-            name=str(data["name"]),
-            action=str(data["action"]),
+        position = int(data["step"])
+        records[position] = StepRecord(
+            name=str(data.get("name", event.kind)),
+            action=str(data.get("action", _TAKEN.get(event.kind))),
             snapshot=f"{name}/{number}.{position}" if position in kept else None,
             changes=tuple(wire.read_change(change) for change in data["changes"]),
-            opens=tuple(wire.read_finding(finding) for finding in data["opens"]),
-            heals=tuple((str(finding), str(subject)) for finding, subject in data["heals"]),
+            opens=tuple(wire.read_finding(finding) for finding in data.get("opens", ())),
+            heals=tuple((str(finding), str(subject)) for finding, subject in data.get("heals", ())),
             differs=tuple(str(text) for text in data.get("differs", ())),
             seconds=float(data.get("seconds", 0.0)),
+            files=int(data.get("files", 0)),
         )
     return tuple(records.values())
 
@@ -106,6 +111,10 @@ def _verdict(events: Sequence[Event], steps: Sequence[StepRecord]) -> str:
         at = _last(events, "step-started")
         place = f" at {at.data.get('name')}" if at and at.data.get("name") and len(steps) < _begun(events) else ""
         return f"{ends[-1]}{place}"
+    taken = _last(events, *_TAKEN)
+    if taken is not None:
+        stood = taken.data.get("findings", ())
+        return _findings(len(stood)) if stood else CONFORMS
     left = {finding.key for step in steps for finding in step.opens if finding.severity is Severity.ERROR}
     left -= {key for step in steps for key in step.heals}
     return _findings(len(left)) if left else CONFORMS

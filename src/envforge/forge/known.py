@@ -94,8 +94,12 @@ def inner(path: str) -> str:
     return path.partition("/site-packages/")[2] or path
 
 
+def is_note(path: str) -> bool:
+    """Whether it is one of the notes that an installer writes into a dist-info, each time anew."""
+    name = path.rpartition("/")[2]
+    return ".dist-info/" in path and (name in _NOTES or name.startswith("uv_"))
+
+
 def _as_is(row: FileRow) -> bool:
     """Not what an installer writes anew each time: scripts, and its own notes in the dist-info."""
-    name = row.path.rpartition("/")[2]
-    own = ".dist-info/" in row.path and (name in _NOTES or name.startswith("uv_"))
-    return not own and not row.path.startswith("bin/")
+    return not is_note(row.path) and not row.path.startswith("bin/")

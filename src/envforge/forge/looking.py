@@ -138,15 +138,8 @@ class About:
         self, profile: Profile, substitutes: Mapping[str, str], snapshot: Snapshot, found: Found, facts: Surroundings
     ) -> tuple[Finding, ...]:
         """All that stands against the environment, the worst first. ``substitutes``: as when it was built."""
-        told = [
-            *(drift_rules.findings(found.drift) if found.drift is not None else ()),
-            *surrounding_rules.findings(facts),
-        ]
-        known = {finding.key for finding in told}
-        told += [each for each in self._guards(profile, substitutes, snapshot, found) if each.key not in known]
-        rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
-        lower = (lowered(each, profile.ignore) for each in told)
-        return tuple(sorted(lower, key=lambda each: (rank[each.severity], each.key)))
+        told = drift_rules.findings(found.drift) if found.drift is not None else ()
+        return gathered(told, facts, self._guards(profile, substitutes, snapshot, found), profile)
 
     def _guards(
         self, profile: Profile, substitutes: Mapping[str, str], snapshot: Snapshot, found: Found
@@ -156,15 +149,14 @@ class About:
         states = [
             snapshots.read(self.home, self.name, self.generation, number)
             for number in snapshots.numbers(self.home, self.name, self.generation)
-            if number < snapshot.step
+            if number <= snapshot.step
         ]
-        markers = interpreter.assumed(snapshot.python, environ.architecture(), environ.glibc() or "2.28").markers
         first = states[0].state if states else {}
-        timeline = Timeline(profile, markers, substitutes, base=first)
+        timeline = Timeline(profile, markers(snapshot.python), substitutes, base=first)
         for each in states[1:]:
             timeline.add(Moment(step=steps.get(each.step_name or ""), state=each.state), {})
-        last = Moment(step=steps.get(snapshot.step_name or ""), state=found.state, observation=found.observation)
-        timeline.add(last, {})
+        # What is there now is a moment of its own: what the last step brought must be what it was, too.
+        timeline.add(Moment(step=None, state=found.state, observation=found.observation), {})
         return timeline.findings
 
 
@@ -174,3 +166,27 @@ def _nanoseconds(made: str) -> int:
         return int(datetime.fromisoformat(made).timestamp()) * 10**9
     except ValueError:
         return 0
+
+
+def gathered(
+    told: Iterable[Finding], facts: Surroundings, guards: Iterable[Finding], profile: Profile
+) -> tuple[Finding, ...]:
+    """``told`` and what ``facts`` and ``guards`` say besides, lowered as ``profile`` wants it, the worst first."""
+    found = [*told, *surrounding_rules.findings(facts)]
+    known = {each.key for each in found}
+    found += [_as_far_as_known(each, facts) for each in guards if each.key not in known]
+    rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+    lower = (lowered(each, profile.ignore) for each in found)
+    return tuple(sorted(lower, key=lambda each: (rank[each.severity], each.key)))
+
+
+def _as_far_as_known(finding: Finding, facts: Surroundings) -> Finding:
+    """Where the base Python's packages are let in, what is absent here may be there: nobody looked."""
+    if facts.system_site and finding.id == "requirement-unmet" and finding.evidence.get("found") is None:
+        return replace(finding, severity=Severity.WARNING)
+    return finding
+
+
+def markers(python: str) -> Mapping[str, str]:
+    """The marker environment of a Python of this version on this host."""
+    return interpreter.assumed(python, environ.architecture(), environ.glibc() or "2.28").markers

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from envforge.model.errors import EnvforgeError, LeftoverError
-from envforge.model.progress import Working
+from envforge.model.progress import Note, Working
 from envforge.model.result import Result
 from envforge.model.views import RemoveView
 from envforge.probe import processes
@@ -36,6 +36,8 @@ def remove(shop: Shop, name: str, *, in_use: bool = False) -> Result[RemoveView]
         if not in_use:
             refuse_in_use(home.generations_root / name, f"`{name}`", f"remove {name}")
         generations = home.generations(name)
+        for place in filter(None, (home.adopted(name, number) for number in generations)):
+            shop.tell(Note(text=f"`{place}` was adopted: all of it stays there"))
         prefixes, records = home.generations_root / name, home.records_root / name
         own, _ = sizes(prefixes)
         shop.tell(Working(what=f"removing `{name}`"))
@@ -66,7 +68,10 @@ def refuse_in_use(folder: Path, what: str, command: str) -> None:
 
 
 def delete(folder: Path) -> list[str]:
-    """Remove a folder and all in it, read-only folders too; returns what is left, each with the reason."""
+    """Remove a folder and all in it, read-only folders too; returns what is left, each with the reason.
+
+    No symlink is followed, so of what was adopted only the symlink to it goes.
+    """
     left: list[str] = []
 
     def again(function: Callable[..., object], path: str, error: BaseException) -> None:

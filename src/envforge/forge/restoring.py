@@ -37,9 +37,16 @@ class Lock:
 def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lock:
     """The lock of the first ``steps`` steps, all where None.
 
-    Raises EnvforgeError where a record is gone or damaged, ``not-restorable`` where there are not so many steps.
+    Raises EnvforgeError where a record is gone or damaged, ``not-restorable`` where there are not so many steps, or
+    where it was adopted.
     """
     home = shop.home
+    if home.adopted(name, generation) is not None:
+        raise EnvforgeError(
+            "not-restorable",
+            f"`{name}/{generation}` cannot be built again: it was adopted, and no lock knows its files",
+            hint=f"`envforge rebuild {name} --fresh` builds a generation from its profile, and this one stays",
+        )
     whole = profile(home, name, generation)
     count = len(whole.steps) if steps is None else steps
     if count > len(whole.steps):

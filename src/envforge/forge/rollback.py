@@ -120,7 +120,7 @@ def _insist(home: Home, name: str, generation: int) -> None:
     why = broken(home, name, generation)
     if why is not None:
         raise EnvforgeError(
-            "generation-missing" if not home.prefix(name, generation).is_dir() else "generation-broken",
+            "generation-broken" if home.holds(name, generation) else "generation-missing",
             f"generation {generation} of `{name}` cannot be used: {why}",
             hint=_hint(home, name, generation),
         )

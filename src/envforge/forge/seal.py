@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envforge.engines.seals import Tally
+from envforge.model.errors import EnvforgeError
 from envforge.model.progress import Working
 from envforge.model.result import Result
 from envforge.model.views import Sealed
@@ -18,13 +19,20 @@ from .shop import Shop
 def seal(shop: Shop, name: str) -> Result[Sealed]:
     """Make the generation in use read-only. What a killed command left half open is closed, too.
 
-    Raises UsageError ``no-such-environment``; EnvforgeError ``no-generation`` or ``locked``; LeftoverError
-    ``seal-incomplete`` naming what cannot be changed.
+    Raises UsageError ``no-such-environment``; EnvforgeError ``no-generation``, ``locked``, or ``not-sealable`` where it
+    was adopted; LeftoverError ``seal-incomplete`` naming what cannot be changed.
     """
     home = shop.home
     with hold(home, require(home, name), f"seal {name}"):
         home.refuse_foreign(name)
-        generation, _ = current(home, name)
+        generation, place = current(home, name)
+        if home.adopted(name, generation) is not None:
+            raise EnvforgeError(
+                "not-sealable",
+                f"`{name}` was adopted: the permissions of `{place}` are not envforge's to change",
+                cause="`remove` leaves every file of it as it is, so nothing would open it again",
+                hint=f"`envforge rebuild {name} --fresh` builds a generation that can be sealed",
+            )
         started = clock.monotonic()
         if sealed(home, name, generation) and sealing.is_whole(home, name, generation):
             return _result("seal", name, generation, None, started)

@@ -17,7 +17,7 @@ from envforge.store import snapshots
 from envforge.store.journal import Journal
 from envforge.store.layout import Home
 
-from . import profiles
+from . import generations, profiles
 from .generations import linked, sealed
 from .history import FOLDER_GONE, generation
 from .path import require
@@ -44,6 +44,8 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
     problems: list[str] = []
     profile = _read(lambda: profiles.recorded(home, name, about), problems)
     latest = _read(lambda: snapshots.latest(home, name, about), problems)
+    adopted = home.adopted(name, about)
+    made = _made(home, name, about, profile, latest)
     events = _read(Journal(home.journal(name, about)).events, problems) or ()
     outdated, why = moved_on(name, profile, source(events)) if profile else (None, "its profile is not recorded")
     return Result(
@@ -59,7 +61,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             card=needs(profile.gpu) if profile else None,
             python=profile.python if profile else None,
             backend=profile.backend.value if profile else None,
-            built=_maker(latest) if latest else None,
+            built=_maker(made) if made else None,
             distributions=len(latest.state) if latest else 0,
             steps=tuple(step.name for step in record.steps),
             commands=tuple(profile.commands) if profile else (),
@@ -70,10 +72,8 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             smoke=_smoke(events),
             restorable=_restorable(home, name, about, latest),
             problems=tuple(problems),
-            used_by=tuple(
-                User(pid=user.pid, user=user.user, command=" ".join(user.argv))
-                for user in processes.using(home.generations_root / name)
-            ),
+            used_by=_users(home.generations_root / name, adopted),
+            adopted=adopted is not None,
             sealed=_sealed(home, name, about),
         ),
     )
@@ -88,6 +88,16 @@ def _read(read: Callable[[], T], problems: list[str]) -> T | None:
     except EnvforgeError as error:
         problems.append(f"{error.message}: {error.cause}" if error.cause else error.message)
         return None
+
+
+def _made(home: Home, name: str, number: int, profile: Profile | None, latest: Snapshot | None) -> Snapshot | None:
+    """The snapshot that a build ended with, or an adoption: what was accepted since nobody built."""
+    if latest is None or profile is None:
+        return latest
+    try:
+        return snapshots.read(home, name, number, generations.made(home, name, number, profile, latest.step))
+    except EnvforgeError:
+        return latest
 
 
 def _sealed(home: Home, name: str, number: int) -> bool | None:
@@ -119,6 +129,12 @@ def _content(profile: Profile) -> Profile:
     return replace(profile, source="", text="")
 
 
+def _users(prefixes: Path, adopted: Path | None) -> tuple[User, ...]:
+    """Who uses any generation, by pid, be it one that lies elsewhere."""
+    found = {each.pid: each for place in (prefixes, adopted) if place for each in processes.using(place)}
+    return tuple(User(pid=pid, user=each.user, command=" ".join(each.argv)) for pid, each in sorted(found.items()))
+
+
 def _maker(snapshot: Snapshot) -> Maker:
     return Maker(
         by=snapshot.by,
@@ -139,5 +155,7 @@ def _smoke(events: tuple[Event, ...]) -> str | None:
 
 
 def _restorable(home: Home, name: str, number: int, latest: Snapshot | None) -> bool:
-    """Whether a lock is there that restores it."""
-    return latest is not None and snapshots.lock_path(home, name, number, latest.step).is_file()
+    """Whether a lock is there that restores it; of what was accepted none does, since no step made it."""
+    if latest is None or (latest.step_name is None and latest.step > 0):
+        return False
+    return snapshots.lock_path(home, name, number, latest.step).is_file()

@@ -63,6 +63,8 @@ def unchanged(shop: Shop, name: str, generation: int, profile: Profile) -> tuple
 
     Nothing where the recorded profile cannot be read. Raises UsageError ``newer-record``.
     """
+    if shop.home.adopted(name, generation) is not None:
+        return ()  # no step of the profile made it
     try:
         before = recorded(shop.home, name, generation)
     except UsageError:

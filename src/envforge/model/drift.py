@@ -108,18 +108,22 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """``profile``: its name, None for an environment without one. ``outdated``: where the profile file has moved on
-    since (no drift). ``processes``: ``PID argv`` of those that run from the environment.
+    """``profile``: its name. ``outdated``: where the profile file has moved on since (no drift). ``processes``: ``PID
+    argv`` of those that run from the environment.
+
+    Of an environment that envforge does not keep, ``environment`` is the path and ``generation`` None; ``unknown``:
+    guards that nobody can judge there, each with the reason.
     """
 
     environment: str
-    profile: str | None
-    generation: int
+    profile: str
+    generation: int | None
     deep: bool
     checked: Checked
     events: tuple[DriftEvent, ...] = ()
     outdated: tuple[str, ...] = ()
     processes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,3 +149,47 @@ class Switch:
     seconds: float
     switched: bool = True
     changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotReproducible:
+    """What a fresh build would not bring to where it is now.
+
+    ``distributions``: ``NAME VERSION`` of those whose file no lock knows; ``removed``: of those that a build brings
+    back. ``files``: paths with other bytes than a build gives them, ``unowned``: paths of nobody that no build makes.
+    """
+
+    distributions: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    unowned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """``snapshot``: its id, None where nothing was written: nothing had drifted, or a finding stands in the way.
+
+    ``changes``: of distributions, against the last snapshot; ``files``: how many others are not as they were.
+    """
+
+    environment: str
+    generation: int
+    snapshot: str | None
+    changes: tuple[Change, ...] = ()
+    files: int = 0
+    not_reproducible: NotReproducible = field(default_factory=NotReproducible)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopted:
+    """``path``: the real one, where it stays. ``backend`` and ``python``: what it is, whatever the profile says."""
+
+    environment: str
+    generation: int
+    snapshot: str
+    path: str
+    profile: str
+    backend: str
+    python: str
+    checked: Checked

@@ -15,6 +15,8 @@ SNAPSHOT_SCHEMA = 1
 class Snapshot:
     """Named ``ENV/G.K``: generation G (from 1), after step K (from 1; 0 is the empty environment).
 
+    What was adopted is the first of its generation; what was accepted follows the last. Neither has a ``step_name``.
+
     ``made`` is an ISO 8601 time in UTC; ``by`` a user name; ``machine`` and ``driver`` where it was made;
     ``lock`` the file name of the PEP 751 lock beside it that restores it.
     """
@@ -42,8 +44,8 @@ class Snapshot:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One line of a generation's journal. ``kind``: started, step-started, step-finished, run, smoke, failed,
-    interrupted, finished, switched, abandoned, pruned, sealed, unsealed,
-    repair-started, repair-finished. ``data`` holds JSON-able values only.
+    interrupted, finished, switched, abandoned, pruned, sealed, unsealed, repair-started, repair-finished, adopted,
+    accepted. ``data`` holds JSON-able values only.
     """
 
     kind: str

@@ -55,7 +55,7 @@ State = Mapping[str, Distribution]
 class FileRow:
     """One file of the prefix. ``path`` is POSIX, relative to the prefix; ``size`` bytes; ``mtime`` nanoseconds.
 
-    ``sha256`` (hex) only where no RECORD gives a hash or more than one distribution owns the path.
+    ``sha256`` (hex) only where no RECORD gives a hash or tells the truth, or more than one distribution owns the path.
     ``owners``: canonical names; empty = nobody. ``link``: target, for a symlink.
     """
 

@@ -82,9 +82,11 @@ class ListView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """What one step of a build did, as the journal tells it. ``snapshot`` is None where none was kept.
+    """What one step of a build did, as the journal tells it, or what was adopted or accepted (so are ``name`` and
+    ``action`` then). ``snapshot`` is None where none was kept.
 
-    ``heals``: id and subject of the findings that were gone after it.
+    ``heals``: id and subject of the findings that were gone after it. ``files``: how many others than those of
+    ``changes`` were accepted.
     """
 
     name: str
@@ -95,6 +97,7 @@ class StepRecord:
     heals: tuple[tuple[str, str], ...] = ()
     differs: tuple[str, ...] = ()
     seconds: float = 0.0
+    files: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +149,8 @@ class User:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowView:
     """``outdated``: the profile found now differs from the recorded one; None where none is found. ``problems``: which
-    of its records cannot be read, and why. ``sealed``: None where the journal does not tell.
+    of its records cannot be read, and why. ``sealed``: None where the journal does not tell. ``adopted``: envforge did
+    not build it; ``built`` then tells of the adoption.
     """
 
     environment: str
@@ -171,6 +175,7 @@ class ShowView:
     restorable: bool | None = None
     problems: tuple[str, ...] = ()
     used_by: tuple[User, ...] = ()
+    adopted: bool = False
     sealed: bool | None = None
 
 

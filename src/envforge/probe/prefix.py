@@ -67,19 +67,21 @@ def changed(prefix: Path, rows: Iterable[FileRow]) -> tuple[str, ...]:
 def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Those of the distributions ``names`` whose files are not what their RECORD says -> the paths, sorted.
 
-    Every file of theirs is hashed that they own alone; bytecode is left out, since compiling rewrites it.
+    Every file of theirs is hashed that they own alone. Left out is what differs in clean environments: bytecode, which
+    compiling rewrites, and rows that a RECORD cannot vouch for (see `_vouches`).
     """
     if not names:
         return {}
     root = os.path.realpath(prefix)
     sites = tuple(found_sites(root))
     claims = Claims()
-    for info in _chosen(list(_infos(root, sites, [])), []):
+    infos = {info.name: info for info in _chosen(list(_infos(root, sites, [])), [])}
+    for info in infos.values():
         claim(info, root, sites, claims)
     wanted = {
         path: (owner[0], digest)
         for path, (owner, row) in sorted(claims.single.items())
-        if owner[0] in names and not path.endswith(".pyc") and (digest := hexadecimal(declared(row))) is not None
+        if owner[0] in names and _vouches(infos[owner[0]], path) and (digest := hexadecimal(declared(row))) is not None
     }
     found: dict[str, list[str]] = {}
     actual = hashing.digests(prefix, wanted)
@@ -87,6 +89,19 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
         if actual[path] != digest:
             found.setdefault(name, []).append(path)
     return {name: tuple(paths) for name, paths in found.items()}
+
+
+def _vouches(info: Info, path: str) -> bool:
+    """Whether the RECORD of a clean installation tells the truth of ``path``.
+
+    Some wheels list files of another's dist-info, which no installer puts there; conda writes scripts of its own
+    outside of site-packages.
+    """
+    if path.endswith(".pyc"):
+        return False
+    if not path.startswith(f"{info.site}/"):
+        return info.installer != "conda"
+    return ".dist-info/" not in path or path.startswith(f"{info.path}/")
 
 
 def _differs(path: str, row: FileRow) -> bool:

@@ -44,6 +44,17 @@ def find(version: str) -> Interpreter:
     raise _not_found(version)
 
 
+def fits(python: str, version: str) -> bool:
+    """Whether a Python of the version ``python`` is what ``version`` asks for, see `find`. Raises UsageError.
+
+    Of one whose micro version is not known the minor must do.
+    """
+    wanted = _specifier(version)
+    return wanted.contains(python, prereleases=True) or (
+        python.count(".") == 1 and any(wanted.contains(f"{python}.{micro}", prereleases=True) for micro in range(40))
+    )
+
+
 def _specifier(version: str) -> SpecifierSet:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 - paid only by a search
 

@@ -121,6 +121,7 @@ def _is_importable(name: str) -> bool:
 
 def _is_code(path: Path) -> bool:
     """Whether Python would import it: a module, or a folder with one (a folder of data gives way to any module)."""
-    if path.is_dir():
-        return any((path / f"__init__{suffix}").exists() for suffix in _MODULES)
+    # Not by the methods of a path, which raise where a folder cannot be entered.
+    if os.path.isdir(path):  # noqa: PTH112
+        return any(os.path.exists(path / f"__init__{suffix}") for suffix in _MODULES)  # noqa: PTH110
     return path.name.endswith(_MODULES)

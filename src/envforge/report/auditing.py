@@ -16,9 +16,10 @@ def audit(value: Audit, *, verbose: bool) -> list[RenderableType]:
     del verbose
     checked = value.checked
     how = "every file hashed" if value.deep else f"{words.size(checked.bytes)} hashed"
+    kept = value.generation is not None
     lines: list[RenderableType] = [
         Text.assemble(
-            (f"{value.environment} generation {value.generation}", "bold"),
+            (f"{value.environment} generation {value.generation}" if kept else value.environment, "bold"),
             f": {words.count(checked.distributions, 'distribution')}, {words.count(checked.files, 'file')}, {how}, "
             f"{words.seconds(checked.seconds)}",
         )
@@ -26,7 +27,12 @@ def audit(value: Audit, *, verbose: bool) -> list[RenderableType]:
     lines += [page.bullet("~", "yellow", event.text) for event in value.events]
     lines += [page.bullet("·", "cyan", f"in use by process {process}") for process in value.processes]
     lines += [page.bullet("·", "cyan", f"outdated: {text}") for text in value.outdated]
-    if not value.events:
+    lines += [page.bullet("?", "yellow", f"not known: {text}") for text in value.unknown]
+    if not kept:
+        lines.append(
+            Text("no snapshot of it is recorded: its files were compared with the RECORD of each distribution")
+        )
+    elif not value.events:
         lines.append(Text("everything is as recorded", style="green"))
     return lines
 

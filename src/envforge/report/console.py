@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from envforge.model.drift import Audit, Audits, Switch
+from envforge.model.drift import Accepted, Adopted, Audit, Audits, Switch
 from envforge.model.machine import Machine
 from envforge.model.plan import Plan
 from envforge.model.repair import Repair
@@ -24,7 +24,7 @@ from envforge.model.views import (
     ShowView,
 )
 
-from . import auditing, building, looking, page, pruning
+from . import auditing, building, looking, page, pruning, taking
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -43,6 +43,8 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     Audit: auditing.audit,
     Audits: auditing.audits,
     Repair: auditing.repair,
+    Accepted: taking.accepted,
+    Adopted: taking.adopted,
     Switch: building.switch,
 }
 

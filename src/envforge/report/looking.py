@@ -30,6 +30,7 @@ from .story import Chapter, chapters, scenes
 _GIB = 1024**3
 _SNAPSHOTS_SHOWN = 8
 _ADDITIONS_LISTED = 40
+_NO_STEPS = frozenset({"adopt", "accept"})  # their name says what was done
 _FILES_SHOWN = 5
 
 
@@ -140,12 +141,15 @@ def show(value: ShowView, *, verbose: bool) -> list[RenderableType]:
         ("outdated", _outdated(value)),
         ("for", value.card),
         ("python", _python(value)),
-        ("built", f"{built.made} by {built.by} on {built.machine}" if built else None),
-        ("with", f"{built.engine}, driver {built.driver or 'none'}" if built else None),
+        ("adopted" if value.adopted else "built", f"{built.made} by {built.by} on {built.machine}" if built else None),
+        ("with", f"{built.engine}, driver {built.driver or 'none'}" if built and not value.adopted else None),
         ("holds", words.count(value.distributions, "distribution") if value.distributions else None),
         ("steps", ", ".join(value.steps) or None),
         ("smoke", value.smoke),
-        ("restorable", None if value.restorable is None else ("yes" if value.restorable else "no lock is recorded")),
+        (
+            "restorable",
+            None if value.restorable is None else ("yes" if value.restorable else "no lock holds what it is"),
+        ),
         ("sealed", None if value.sealed is None else ("yes" if value.sealed else "no")),
         ("commands", ", ".join(value.commands) or None),
         ("generations", ", ".join(str(number) for number in value.generations) or None),
@@ -206,9 +210,12 @@ def _step(step: StepRecord, story: tuple[Chapter, ...], *, verbose: bool) -> lis
     head = Text.assemble(
         (step.snapshot or "no snapshot", "cyan"),
         (f" {step.name}", "bold"),
-        (f"  {step.action} in {words.seconds(step.seconds)}", "dim"),
+        (f"{'' if step.action in _NO_STEPS else f'  {step.action}'} in {words.seconds(step.seconds)}", "dim"),
     )
-    body = page.changes(step.changes, verbose=verbose) or [Text("nothing changed", style="dim")]
+    body = page.changes(step.changes, verbose=verbose)
+    if step.files:
+        body.append(page.bullet("~", "yellow", f"{words.count(step.files, 'other file')} not as before"))
+    body = body or [Text("nothing changed", style="dim")]
     for chapter in story:
         if chapter.opened == step.name:
             body += page.opened(chapter)

@@ -36,7 +36,7 @@ def _unowned(surroundings: Surroundings) -> Iterator[Finding]:
             id="file-unowned",
             severity=Severity.ERROR,
             subject=path,
-            message=f"`{path}` belongs to no distribution and was not there before, and {why}",
+            message=f"`{path}` belongs to no distribution, and {why}",
             evidence={"path": path},
             remedy="`envforge repair` moves it aside; or bring it in by a distribution",
         )

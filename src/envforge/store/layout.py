@@ -1,6 +1,7 @@
 """Where everything lies under ENVFORGE_HOME.
 
-``envs/NAME`` is a symlink to ``generations/NAME/G``; ``records/NAME/G`` holds what is known of that generation.
+``envs/NAME`` is a symlink to ``generations/NAME/G``; ``records/NAME/G`` holds what is known of that generation. An
+adopted generation lies elsewhere: ``generations/NAME/G`` is a symlink to the path that ``records/NAME/G/adopted`` says.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from pathlib import Path
 
 from envforge.model.errors import EnvforgeError, UsageError
 
-from .atomic import not_writable, sync_folder
+from .atomic import not_writable, sync_folder, write_text
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 _SWITCHING = re.compile(r"\.([A-Za-z0-9][A-Za-z0-9._-]*)\.switching", re.ASCII)
 _DISCARDED = re.compile(r"\.[1-9][0-9]{0,8}\.pruned", re.ASCII)
 _LONGEST = 200
+_ADOPTED = "adopted"
 
 
 def check_name(name: str) -> str:
@@ -60,7 +62,7 @@ class Home:
         return self.envs / check_name(name)
 
     def prefix(self, name: str, generation: int) -> Path:
-        """The real folder of a generation, whether or not it exists."""
+        """The folder of a generation, whether or not it exists; a symlink where it was adopted."""
         return self.generations_root / check_name(name) / str(generation)
 
     def record(self, name: str, generation: int) -> Path:
@@ -70,6 +72,39 @@ class Home:
     def journal(self, name: str, generation: int) -> Path:
         """The file of a generation's journal."""
         return self.record(name, generation) / "journal.jsonl"
+
+    def adopted(self, name: str, generation: int) -> Path | None:
+        """Where a generation that envforge did not build really lies, as recorded; None for every other.
+
+        Nothing of such a prefix is envforge's to remove.
+        """
+        try:
+            text = (self.record(name, generation) / _ADOPTED).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+        return Path(text.removesuffix("\n")) if text.startswith("/") and text.count("\n") == 1 else None
+
+    def adopt(self, name: str, generation: int, place: Path) -> None:
+        """Make ``place``, a real path, the prefix of a generation, by a record and a symlink; it itself is not touched.
+
+        Raises EnvforgeError ``home-not-writable`` or ``planted-link``.
+        """
+        write_text(self.make_record(name, generation) / _ADOPTED, f"{place}\n")
+        link = self.prefix(name, generation)
+        try:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(place)
+            sync_folder(link.parent)
+        except OSError as error:
+            raise not_writable(link, error) from error
+
+    def holds(self, name: str, generation: int) -> bool:
+        """Whether the prefix is there: a real folder, or the symlink to exactly the folder that was adopted."""
+        prefix = self.prefix(name, generation)
+        if not prefix.is_symlink():
+            return prefix.is_dir()
+        place = self.adopted(name, generation)
+        return place is not None and os.path.realpath(prefix) == str(place) and prefix.is_dir()
 
     def ensure(self) -> None:
         """Create the folders; raises EnvforgeError ``home-not-writable`` naming the first that cannot be written.
@@ -128,7 +163,7 @@ class Home:
         prefix = self.prefix(name, int(number))
         if os.path.realpath(folder) != os.path.realpath(prefix.parent) or Path(folder).name != name:
             return None
-        return int(number) if prefix.is_dir() and not prefix.is_symlink() else None
+        return int(number) if self.holds(name, int(number)) else None
 
     def generations(self, name: str) -> tuple[int, ...]:
         """The generations that have records, ascending; a symlink is none."""
@@ -171,7 +206,7 @@ class Home:
         ``home-not-writable``; the environment is then as it was.
         """
         link, prefix = self.link(name), self.prefix(name, generation)
-        if not prefix.is_dir():
+        if not self.holds(name, generation):
             raise EnvforgeError(
                 "generation-missing",
                 f"generation {generation} of `{name}` is not there",

@@ -1,0 +1,75 @@
+"""A state that no step of a build made becomes a snapshot: what `accept` and `adopt` write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from envforge.model.snapshot import Snapshot
+from envforge.model.state import FileRow, Observation, State
+from envforge.probe import machine as machines
+from envforge.store import contents, snapshots
+from envforge.store.layout import Home
+from envforge.system import clock, environ
+
+from .shop import Shop
+
+_ALL = 64 << 20  # bytes that are kept of one snapshot
+
+
+def told(rows: Iterable[FileRow], digests: Mapping[str, str]) -> tuple[FileRow, ...]:
+    """``rows`` with a sha256 of its own for every file that ``digests`` knows: there, no RECORD tells the truth."""
+    return tuple(
+        row if row.link is not None or row.path not in digests else replace(row, sha256=digests[row.path])
+        for row in rows
+    )
+
+
+def snapshot(
+    shop: Shop,
+    name: str,
+    generation: int,
+    position: int,
+    *,
+    state: State,
+    files: tuple[FileRow, ...],
+    python: str,
+    engine: str,
+) -> Snapshot:
+    """The value, made now and here."""
+    return Snapshot(
+        environment=name,
+        generation=generation,
+        step=position,
+        step_name=None,
+        made=clock.now(),
+        by=environ.user(),
+        machine=environ.hostname(),
+        driver=machines.look(shop.home.root, software=False).driver,
+        python=python,
+        engine=engine,
+        state=state,
+        files=files,
+    )
+
+
+def remember(home: Home, taken: Snapshot, observation: Observation, odd: Iterable[str], lock: str | None) -> None:
+    """Keep ``taken``, its lock, and the bytes that no wheel gives back: of clashes, of ``odd`` paths and of those of
+    nobody, the latter as far as they are small and not too many: nobody can say what lies in an environment of others.
+
+    Raises EnvforgeError ``home-not-writable``.
+    """
+    name, generation = taken.environment, taken.generation
+    prefix = home.prefix(name, generation)
+    rows = {row.path: row for row in taken.files}
+    # The bytes come first: where the snapshot exists, all that it needs does.
+    for clash in observation.clashes:
+        if clash.actual is not None:
+            contents.keep(home, name, generation, prefix / clash.path, clash.actual)
+    room = _ALL
+    nobodys = (row for row in taken.files if not row.owners)
+    for row in (*(rows[path] for path in odd), *nobodys):
+        if row.link is None and row.sha256 is not None and row.size <= min(contents.LARGEST, room):
+            contents.keep(home, name, generation, prefix / row.path, row.sha256)
+            room -= row.size
+    snapshots.write(home, taken, lock)
