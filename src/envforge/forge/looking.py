@@ -28,6 +28,9 @@ from envforge.system import environ
 from .comparing import enriched
 from .timeline import Timeline
 
+_LEFT = frozenset({"leftover", "record-missing"})
+"""What an installer that was ended left, which no step of a build does."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
@@ -139,7 +142,12 @@ class About:
     ) -> tuple[Finding, ...]:
         """All that stands against the environment, the worst first. ``substitutes``: as when it was built."""
         told = drift_rules.findings(found.drift) if found.drift is not None else ()
-        return gathered(told, facts, self._guards(profile, substitutes, snapshot, found), profile)
+        gathered_ones = gathered(told, facts, self._guards(profile, substitutes, snapshot, found), profile)
+        words = drift_rules.REPAIR.partition("` ")
+        repair = f"{words[0]} {self.name}{words[1]}{words[2]}"
+        return tuple(
+            replace(each, remedy=repair) if each.remedy == drift_rules.REPAIR else each for each in gathered_ones
+        )
 
     def _guards(
         self, profile: Profile, substitutes: Mapping[str, str], snapshot: Snapshot, found: Found
@@ -155,9 +163,17 @@ class About:
         timeline = Timeline(profile, markers(snapshot.python), substitutes, base=first)
         for each in states[1:]:
             timeline.add(Moment(step=steps.get(each.step_name or ""), state=each.state), {})
+        before = {each.key for each in timeline.findings}
         # What is there now is a moment of its own: what the last step brought must be what it was, too.
         timeline.add(Moment(step=None, state=found.state, observation=found.observation), {})
-        return timeline.findings
+        # What did not stand against the recorded state goes with the drift that brought it.
+        drifted = found.drift is not None
+        return tuple(
+            replace(each, remedy=drift_rules.REPAIR)
+            if each.id in _LEFT or (drifted and each.key not in before)
+            else each
+            for each in timeline.findings
+        )
 
 
 def _nanoseconds(made: str) -> int:
