@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +252,90 @@ def test_a_disk_that_fills(tmp_path: Path) -> None:
         filler.unlink()
         done(cli.run("create", "demo", "--replace"))
         assert cli.installed() == {"six": "1.0.0", "huge": "1.0.0"}
+
+
+def test_a_disk_that_fills_in_a_rebuild_and_an_audit(tmp_path: Path) -> None:
+    huge = Wheel(name="huge", version="1.0.0", files={"huge/data.txt": noise(12_000_000)})
+    with mounted(tmp_path / "forge", "size=80m"), serve({"pypi": Index(artefacts=[SIX, huge])}) as server:
+        cli = Cli(root=tmp_path, variables={"ENVFORGE_LINK_MODE": "copy"})
+        write_profile(cli, server, [*OLD_STEPS, {"name": "huge", "install": ["huge"]}])
+        done(cli.run("create", "demo"))
+        before = digest(cli.link().resolve())
+        filler = cli.home / "filler"
+        filler.write_bytes(b"x" * (shutil.disk_usage(cli.home).free - 9_000_000))
+        answer = cli.run("rebuild", "demo")
+        contract(answer)
+        assert answer.exit in (1, 4), str(answer)
+        assert answer.document["error"]["code"] == "disk-full", str(answer)
+        whole(cli, before)
+        with filler.open("ab", buffering=0) as rest, suppress(OSError):
+            while True:
+                rest.write(b"x" * 4096)
+        done(cli.run("audit", "demo"))
+        assert not (cli.home / "records/demo/1/seen.json").exists()
+        for verb in ("rebuild", "rollback"):
+            full = cli.run(verb, "demo", *(["demo/1.1"] if verb == "rollback" else []))
+            contract(full)
+            assert (full.exit in (1, 4), full.document["error"]["code"]) == (True, "disk-full"), str(full)
+        whole(cli, before)
+        filler.unlink()
+        done(cli.run("rebuild", "demo"))
+        done(cli.run("audit", "demo"))
+        assert cli.installed() == {"six": "1.0.0", "huge": "1.0.0"}
+
+
+def test_the_network_goes_in_the_middle_of_a_rebuild(tmp_path: Path) -> None:
+    with serve({"pypi": Index(artefacts=[SIX, BIG, LAST])}) as server:
+        cli = Cli(root=tmp_path)
+        write_profile(cli, server, [*OLD_STEPS, *NEW_STEPS[1:]])
+        done(cli.run("create", "demo"))
+        before = digest(cli.link().resolve())
+        shutil.rmtree(cli.home / "cache/uv")
+        offline = done(cli.run("--offline", "rebuild", "demo"), 1)
+        assert offline.document["error"]["code"] == "not-cached"
+        cause = offline.document["error"]["cause"]
+        assert sorted(cause.split()) == sorted(f"`{each.filename}`" for each in (SIX, BIG, LAST))
+        assert not (cli.home / "generations/demo/2").exists(), "nothing was built"
+        server.shelves["pypi"].index.faults = [Fault(file="big-*.whl", reset=True)]
+        broken = done(cli.run("rebuild", "demo"), 1)
+        assert "big" in broken.text
+        whole(cli, before)
+        server.shelves["pypi"].index.faults = []
+        answer = done(cli.run("rebuild", "demo"))
+        assert (answer.data["generation"], answer.data["continued"]) == (2, "six")
+    # The server is gone for good: what the cache has is enough.
+    done(cli.run("rebuild", "demo"))
+    done(cli.run("--offline", "rebuild", "demo"))
+    assert digest(cli.link().resolve()).keys() == before.keys()
+    shutil.rmtree(cli.home / "cache/uv")
+    gone = done(cli.run("rebuild", "demo"), 1)
+    assert gone.document["error"]["code"] == "index-unreachable", str(gone)
+    assert cli.link().readlink().name == "4"
+
+
+def test_what_changes_an_environment_excludes_all_else_that_does(tmp_path: Path) -> None:
+    mark, hold = tmp_path / "mark", tmp_path / "hold"
+    with serve({"pypi": Index(artefacts=[SIX])}) as server:
+        cli = Cli(root=tmp_path)
+        write_profile(cli, server, [*OLD_STEPS, {"name": "wait", "run": ["python", "-c", holding(mark, hold)]}])
+        done(cli.run("create", "demo"))
+        mark.unlink()
+        hold.touch()
+        first = cli.start("rebuild", "demo")
+        wait_until(mark.exists, first)
+        changing = [("create", "demo", "--replace"), ("update", "demo"), ("rollback", "demo"), ("remove", "demo")]
+        others = [cli.start(*words) for words in [*changing, ("rebuild", "demo")]]
+        looking = [cli.start(*words) for words in [("audit", "demo"), ("audit", "demo", "--deep"), ("show", "demo")]]
+        for child in others:
+            answer = done(finish(child), 1)
+            error = answer.document["error"]
+            assert error["code"] == "locked"
+            assert f"`envforge rebuild demo` of user `tester` holds its lock (process {first.pid}" in error["cause"]
+        for child in looking:
+            done(finish(child))
+        hold.unlink()
+        done(finish(first))
+        assert cli.link().readlink().name == "2"
 
 
 def test_a_read_only_home(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ UV = str(find_uv_bin())
 PACKAGES = 400
 _LIBRARIES = PACKAGES - 4
 _VLLM = range(20, 220)
+_BLOCK = random.Random(2).randbytes(4096).hex()  # noqa: S311 - one text every time
+_LIBRARY = _BLOCK * (1 << 14)  # 128 MiB
 _TAGS = ("manylinux_2_17_x86_64", "macosx_11_0_arm64", "win_amd64")
 STEPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("torch", "install", ("torch", "torchvision")),
@@ -61,8 +63,11 @@ def _group(root: str, members: Sequence[int]) -> dict[str, list[str]]:
     return needs
 
 
-def world(files: int, *, large: bool = False) -> dict[str, list[Wheel]]:
-    """400 wheels on three indexes, each of ``files`` modules; ``large``: every fourth is over 64 KiB."""
+def world(files: int, *, large: bool = False, heavy: bool = False) -> dict[str, list[Wheel]]:
+    """400 wheels on three indexes, each of ``files`` modules; ``large``: every fourth is over 64 KiB.
+
+    ``heavy``: modules of up to 8 KiB, and eight libraries of 128 MiB side by side in torch and vllm.
+    """
     needs = _group("torch", range(20)) | _group("vllm", _VLLM) | _group("xinference", range(220, _LIBRARIES))
     needs |= {"torchvision": ["torch"]}
     needs["vllm"].append("torch>=2")
@@ -73,7 +78,12 @@ def world(files: int, *, large: bool = False) -> dict[str, list[Wheel]]:
         if name.startswith("lib-"):
             requires += [f"lib-{number:03}" for number in chance.sample(range(20), 2) if f"lib-{number:03}" > name]
         module = name.replace("-", "_")
-        content = {f"{module}/part_{number // 25}/module_{number}.py": f"value = {number}\n" for number in range(files)}
+        content = {
+            f"{module}/part_{number // 25}/module_{number}.py": f"value = {number}\n{_padding(heavy, number)}"
+            for number in range(files)
+        }
+        if heavy and name in {"torch", "vllm"}:
+            content |= {f"{module}/lib/lib{number}.so": _LIBRARY for number in range(4)}
         if large and position % 4 == 0:
             content[f"{module}/data.txt"] = chance.randbytes(100_000).hex()
         extras = {
@@ -88,6 +98,10 @@ def world(files: int, *, large: bool = False) -> dict[str, list[Wheel]]:
         if name == "lib-100":
             shelves[shelf].append(Wheel(name=name, version="1.0", requires=tuple(requires), files=content))
     return shelves
+
+
+def _padding(heavy: bool, number: int) -> str:
+    return f"# {_BLOCK[: number * 761 % len(_BLOCK)]}\n" if heavy else ""
 
 
 def _older(project: str, number: int) -> dict[str, object]:
@@ -153,9 +167,9 @@ class BenchServer(Server):
                 self.pages[(name, project)] = (f'"{hashlib.sha256(body).hexdigest()[:16]}"', body)
 
 
-def _serve(pipe: Connection, other: Connection, files: int, metadata: bool, large: bool) -> None:
+def _serve(pipe: Connection, other: Connection, metadata: bool, shape: dict[str, Any]) -> None:
     other.close()  # so that this ends when whoever asked for it is gone
-    shelves = world(files, large=large)
+    shelves = world(**shape)
     shelves["all"] = [wheel for wheels in shelves.values() for wheel in wheels]
     indexes = {name: Index(artefacts=wheels, metadata=metadata) for name, wheels in shelves.items()}
     server = BenchServer(indexes)
@@ -201,11 +215,14 @@ class Indexes:
 
 
 @contextmanager
-def serving(*, files: int = 3, metadata: bool = True, large: bool = False) -> Iterator[Indexes]:
-    """The world on loopback, served by another process, so that it takes no time from what is measured."""
+def serving(*, metadata: bool = True, files: int = 3, **shape: bool) -> Iterator[Indexes]:
+    """The world on loopback, served by another process, so that it takes no time from what is measured.
+
+    ``files`` and ``shape``: see `world`.
+    """
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
-    child = context.Process(target=_serve, args=(there, here, files, metadata, large), daemon=True)
+    child = context.Process(target=_serve, args=(there, here, metadata, {"files": files, **shape}), daemon=True)
     child.start()
     there.close()
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from report import samples
 
-from envforge.model.drift import Switch
+from envforge.model.drift import Audit, Checked, Switch
 from envforge.model.finding import Finding, Severity
 from envforge.model.machine import Ambient, Card, Interpreter, Machine
 from envforge.model.plan import Change
@@ -418,3 +418,20 @@ def test_a_seal_says_what_it_closed_and_what_others_share() -> None:
     assert "1 file that the cache or other environments hold, too, stays read-only" in text
     assert "hold, too" not in read(replace(value, shared=0))
     assert flat(read(replace(value, changed=False))) == "e generation 2 is sealed already: nothing changed"
+
+
+def test_an_audit_groups_findings_by_what_to_do_about_them() -> None:
+    def found(subject: str, remedy: str | None, severity: Severity = Severity.ERROR) -> Finding:
+        return Finding(id="file-missing", severity=severity, subject=subject, message="gone", remedy=remedy)
+
+    value = Audit(
+        environment="e",
+        profile="e",
+        generation=1,
+        deep=False,
+        checked=Checked(distributions=1, files=2, bytes=0, seconds=0.1),
+    )
+    findings = (found("a", "mend it", Severity.WARNING), found("b", "repair"), found("c", "repair"), found("d", None))
+    text = render(Result(command="audit", data=value, findings=findings))
+    assert text.index("2 errors: repair") < text.index("  error file-missing b") < text.index("\nerror file-missing d")
+    assert text.index("error file-missing d") < text.index("1 warning: mend it\n  warning file-missing a")

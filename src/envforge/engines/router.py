@@ -219,7 +219,15 @@ class Router:
         kept = self._folder / "files" / artefact.id
         if kept.exists():
             return kept
-        response = None if self._offline else self._sources.stream(artefact, {"Accept-Encoding": "identity"})
+        try:
+            response = None if self._offline else self._sources.stream(artefact, {"Accept-Encoding": "identity"})
+        except Unreachable as error:
+            raise EnvforgeError(
+                "index-unreachable",
+                f"`{artefact.file}` cannot be fetched from the index `{artefact.index}`",
+                cause=str(error),
+                hint="check the network, or add a mirror of it",
+            ) from error
         if response is None:
             raise EnvforgeError(
                 "not-cached" if self._offline else "file-not-found",
@@ -340,7 +348,10 @@ class Router:
         if only is not None and only.startswith("https:") and credentials(self.routes.origins[key], only) is None:
             return Response(status=302, headers={"Location": only, "Cache-Control": "no-cache"})
         passed = {name: value for name, value in request.headers.items() if name == "range"}
-        response = self._sources.stream(artefact, {"Accept-Encoding": "identity", **passed})
+        try:
+            response = self._sources.stream(artefact, {"Accept-Encoding": "identity", **passed})
+        except Unreachable as error:
+            return self._fail("unreachable", artefact, f"`{artefact.file}` cannot be fetched: {error}")
         if response is None:
             return self._fail("missing", artefact, f"it lists `{artefact.file}` but does not serve it")
         length = response.headers.get("content-length")

@@ -255,16 +255,23 @@ class Sources:
         )
 
     def stream(self, artefact: Artefact, headers: Mapping[str, str]) -> httpx.Response | None:
-        """The first source that has the file; the ones before it are known to lag."""
+        """The first source that has the file, None where all say that they do not; those before it are known to lag.
+
+        Raises Unreachable where none has it, and not all of them could be asked.
+        """
         origin = self.routes.origins[artefact.origin]
+        lost: Unreachable | None = None
         for url in artefact.sources:
             try:
                 response = self._client.stream(url, headers=headers, auth=credentials(origin, url))
-            except Unreachable:
+            except Unreachable as error:
+                lost = error
                 continue
             if response.status_code in {200, 206}:
                 return response
             response.close()
+        if lost is not None:
+            raise lost
         return None
 
 

@@ -15,7 +15,7 @@ from envforge.model.progress import Working
 from envforge.model.result import Result
 from envforge.model.snapshot import Snapshot
 from envforge.model.state import FileRow, State
-from envforge.probe import launch
+from envforge.probe import launch, surroundings
 from envforge.probe.drift import is_bytecode
 from envforge.rules.against_record import Disagreement
 from envforge.rules.against_record import findings as disagreements
@@ -130,7 +130,15 @@ def _write(shop: Shop, met: _Meeting, profile: Profile, result: Result[Accepted]
         files=data.files,
         seconds=round(data.seconds, 3),
     )
-    kept_seen.write(home, name, generation, met.found.now, observation=met.found.observation, step=taken.step)
+    kept_seen.write(
+        home,
+        name,
+        generation,
+        met.found.now,
+        known=surroundings.entries(row.path for row in rows),
+        observation=met.found.observation,
+        step=taken.step,
+    )
     return replace(result, data=data)
 
 

@@ -17,7 +17,7 @@ from envforge.model.profile import Profile
 from envforge.model.progress import Working
 from envforge.model.result import Result
 from envforge.model.state import State
-from envforge.probe import launch
+from envforge.probe import launch, surroundings
 from envforge.rules.context import requested_by
 from envforge.rules.diff import changes as differences
 from envforge.rules.requirements import parse
@@ -101,7 +101,15 @@ def adopt(shop: Shop, path: Path, profile: Profile, *, name: str | None = None) 
                 findings=[f"{each.id} {each.subject}" for each in findings if each.severity is Severity.ERROR],
                 seconds=round(clock.monotonic() - started, 3),
             )
-            kept_seen.write(home, chosen, _FIRST, seen.now, observation=seen.observation, step=_FIRST)
+            kept_seen.write(
+                home,
+                chosen,
+                _FIRST,
+                seen.now,
+                known=surroundings.entries(row.path for row in taken.files),
+                observation=seen.observation,
+                step=_FIRST,
+            )
             put_in_place(home, chosen, _FIRST)
         if not any(each.severity is Severity.ERROR for each in findings):
             launching.remember(home, chosen, _FIRST, stamp)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from envforge.model.drift import Audit, Audits, Checked, Drift
-from envforge.model.errors import UsageError
+from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Profile
 from envforge.model.progress import Note, Working
@@ -17,7 +17,7 @@ from envforge.rules import events as event_rules
 from envforge.system import clock
 
 from .foreign import checked, compare, found, judge, keeper, look, names_a_path
-from .generations import beginning
+from .generations import beginning, linked
 from .launching import remember
 from .looking import About
 from .path import current, require
@@ -121,17 +121,39 @@ def _processes(prefix: Path) -> tuple[str, ...]:
 
 
 def audit_all(shop: Shop, *, deep: bool = False) -> Result[Audits]:
-    """Every environment that has a generation in use; findings name the environment in their message."""
+    """Every environment that has a generation in use; findings name the environment in their message.
+
+    One that cannot be audited, since its folder or records are gone or damaged, is a finding, and the others go on.
+    Raises UsageError ``newer-record``.
+    """
     home = shop.home
     audits: list[Audit] = []
     findings: list[Finding] = []
     for name in home.environments():
-        if home.current(name) is None:
+        if linked(home, name) is None:
             continue
-        result = audit(shop, name, deep=deep)
+        try:
+            result = audit(shop, name, deep=deep)
+        except UsageError:
+            raise
+        except EnvforgeError as error:
+            findings.append(_not_audited(name, error))
+            continue
         audits.append(result.data)
         findings += [replace(each, message=f"{name}: {each.message}") for each in result.findings]
     return Result(command="audit", data=Audits(environments=tuple(audits)), findings=tuple(findings))
+
+
+def _not_audited(name: str, error: EnvforgeError) -> Finding:
+    damaged = error.code == "corrupt-record"
+    return Finding(
+        id="file-modified" if damaged else "file-missing",
+        severity=Severity.ERROR,
+        subject=name,
+        message=f"{name}: it cannot be audited: {error.message}" + (f" ({error.cause})" if error.cause else ""),
+        evidence={"code": error.code},
+        remedy=error.hint,
+    )
 
 
 def _users(drift: Drift) -> dict[int, str]:

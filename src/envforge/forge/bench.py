@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +21,9 @@ from envforge.model.machine import InterpreterFacts
 from envforge.model.profile import DEFAULT_INDEX, Profile
 from envforge.model.progress import Listener
 from envforge.model.settings import Settings
+from envforge.store.atomic import FULL, not_writable
 from envforge.store.locking import share
+from envforge.store.scratch import scratch
 from envforge.system.http import Client, Proxies, certificates, proxies
 
 from .known import Known
@@ -60,22 +60,28 @@ class Bench:
 @contextmanager
 def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | None) -> Iterator[Bench]:
     """Open the router and the engines. Raises EnvforgeError where the cache cannot be written."""
-    with share(shop.settings.cache), _opened(shop, profile, facts, python) as work:
-        yield work
+    with ExitStack() as stack:
+        stack.enter_context(share(shop.settings.cache))
+        try:
+            folder = stack.enter_context(scratch(shop.settings.cache / "scratch"))
+        except OSError as error:
+            raise _not_writable(shop.settings.cache, error) from error
+        with _open(shop, profile, facts, python, folder) as opened:
+            yield opened
+
+
+def _not_writable(cache: Path, error: OSError) -> EnvforgeError:
+    if error.errno in FULL:
+        return not_writable(cache, error)
+    return EnvforgeError(
+        "cache-not-writable", f"the cache `{cache}` cannot be written", cause=str(error),
+        hint="give it to your user, or set `cache` in the configuration or ENVFORGE_CACHE",
+    )  # fmt: skip
 
 
 @contextmanager
-def _opened(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | None) -> Iterator[Bench]:
-    settings = shop.settings
-    cache = settings.cache
-    try:
-        (cache / "scratch").mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix="build-", dir=cache / "scratch"))
-    except OSError as error:
-        raise EnvforgeError(
-            "cache-not-writable", f"the cache `{cache}` cannot be written", cause=str(error),
-            hint="give it to your user, or set `cache` in the configuration or ENVFORGE_CACHE",
-        ) from error  # fmt: skip
+def _open(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | None, folder: Path) -> Iterator[Bench]:
+    settings, cache = shop.settings, shop.settings.cache
     host = proxies(settings.proxy)
     client = Client(host)
     roots = cache / "certificates.pem"
@@ -100,13 +106,12 @@ def _opened(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str |
             )
             yield Bench(
                 routes=ways, router=router, uv=uv, built=built, client=client, proxies=host, roots=roots, facts=facts,
-                python=python, scratch=scratch, cache=cache, known=Known(cache / "known"), offline=settings.offline,
+                python=python, scratch=folder, cache=cache, known=Known(cache / "known"), offline=settings.offline,
                 tell=shop.tell,
             )  # fmt: skip
     finally:
         gc.enable()
         client.close()
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _default_index(settings: Settings, profile: Profile, cache: Path) -> str:

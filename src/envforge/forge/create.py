@@ -21,12 +21,13 @@ from envforge.probe import prefix as prefixes
 from envforge.rules.diff import changes as differences
 from envforge.store import profiles as kept_profiles
 from envforge.store import snapshots
-from envforge.store.journal import Journal
+from envforge.store.atomic import FULL
+from envforge.store.journal import QUARANTINED, Journal
 from envforge.store.layout import Home, check_name
 from envforge.store.locking import hold
 from envforge.system import clock
 
-from . import sealing, smoke
+from . import quarantining, sealing, smoke
 from .bench import Bench, bench
 from .executor import Executor, Stopped
 from .generations import put_in_place, sealed
@@ -37,8 +38,9 @@ from .pruning import thin_out
 from .reach import reach
 from .remove import delete
 from .shop import Shop
+from .trust import Recorded
 
-_OVER = frozenset({"switched", "abandoned", "pruned"})
+_OVER = frozenset({"switched", "abandoned", "pruned", QUARANTINED})
 
 
 def create(
@@ -59,7 +61,10 @@ def create(
     check(profile)
     shop.home.ensure()
     with hold(shop.home, chosen, "create"):
+        quarantining.journals(shop, chosen)
         current = shop.home.current(chosen)
+        if current is not None and replace:
+            quarantining.records(shop, chosen, current)
         if current is not None and not replace:
             raise UsageError(
                 "environment-exists",
@@ -79,13 +84,15 @@ def build(
     no_build: bool = False,
     locked: Sequence[State] = (),
     exact: bool = False,
+    recorded: Recorded | None = None,
     python: str | None = None,
     planned: Callable[[Plan], None] | None = None,
 ) -> Result[Build]:
     """A new generation of ``name`` from ``profile``; the caller holds the environment's lock.
 
     ``locked``: what is installed after each of the leading steps, where that is not to be resolved again; with
-    ``exact``, which wants one for every step, nothing is. ``python``: a version instead of the profile's.
+    ``exact``, which wants one for every step, nothing is. ``recorded``: what is restored, which no file of the cache is
+    believed to be unless its bytes are. ``python``: a version instead of the profile's.
     ``planned`` is told the plan before anything is built.
     """
     started = clock.monotonic()
@@ -117,7 +124,7 @@ def build(
             planned(predicted)
         maker = _Maker(
             shop=shop, work=work, profile=profile, name=name, predicted=predicted, planner=planner, driver=host.driver,
-            locked=locked if exact else (),
+            locked=locked if exact else (), recorded=recorded,
         )  # fmt: skip
         return maker.make(command, started)
 
@@ -165,6 +172,7 @@ class _Maker:
         planner: Planner,
         driver: str | None,
         locked: Sequence[State] = (),
+        recorded: Recorded | None = None,
     ) -> None:
         self._shop = shop
         self._work = work
@@ -174,6 +182,7 @@ class _Maker:
         self._planner = planner
         self._driver = driver
         self._locked = locked
+        self._recorded = recorded
         self._done: list[StepDone] = []
 
     def make(self, command: str, started: float) -> Result[Build]:
@@ -301,6 +310,8 @@ class _Maker:
         if home.adopted(self._name, generation) is not None:
             return None  # no build left it, and nothing of it is envforge's to go on with or to remove
         events = Journal(home.journal(self._name, generation)).events()
+        if not events and home.prefix(self._name, generation).exists():
+            return None  # somebody took its journal: nobody can say that it never was in use
         # What a guard stopped is kept to look at; what a broken world stopped is taken up again.
         if any(event.kind in _OVER or (event.kind == "failed" and "findings" in event.data) for event in events):
             return None
@@ -355,7 +366,13 @@ class _Maker:
 
     def _executor(self, generation: int) -> Executor:
         return Executor(
-            self._shop, self._work, self._profile, name=self._name, generation=generation, driver=self._driver
+            self._shop,
+            self._work,
+            self._profile,
+            name=self._name,
+            generation=generation,
+            driver=self._driver,
+            recorded=self._recorded,
         )
 
     def _say(self, text: str) -> None:
@@ -372,12 +389,13 @@ class _Maker:
 
     def _broken_world(self, executor: Executor, error: OSError) -> EnvforgeError:
         """A full disk or a vanished folder, in the user's words."""
+        full = error.errno in FULL
         message = f"the build of `{self._name}` failed: {error.strerror or error}"
         failure = EnvforgeError(
-            "disk-full" if error.errno == 28 else "system-error",
+            "disk-full" if full else "system-error",
             message,
             cause=str(error.filename) if error.filename else None,
-            hint="free some space (`df -h`), then run the same command again" if error.errno == 28 else None,
+            hint="free some space (`df -h`), then run the same command again" if full else None,
         )
         if self._note(executor, "failed", code=failure.code, message=message):
             return failure

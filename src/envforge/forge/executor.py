@@ -31,7 +31,7 @@ from .recorder import Recorder
 from .sdists import sdist_wheel
 from .shop import Shop
 from .timeline import Timeline
-from .trust import Trust
+from .trust import Recorded, Trust
 from .variants import inside as inside_key
 from .variants import variant
 from .watching import Watched
@@ -46,10 +46,18 @@ class Stopped(Exception):  # noqa: N818 - a verdict, not an error
 
 
 class Executor:
-    """One generation under construction; ``driver``: the host's, for the record."""
+    """One generation under construction. ``driver``: the host's, for the record; ``recorded``: what is restored."""
 
     def __init__(
-        self, shop: Shop, work: Bench, profile: Profile, *, name: str, generation: int, driver: str | None
+        self,
+        shop: Shop,
+        work: Bench,
+        profile: Profile,
+        *,
+        name: str,
+        generation: int,
+        driver: str | None,
+        recorded: Recorded | None = None,
     ) -> None:
         self._shop = shop
         self._work = work
@@ -59,7 +67,7 @@ class Executor:
         self._recorder = Recorder(shop=shop, work=work, name=name, generation=generation, driver=driver)
         self.prefix = shop.home.prefix(name, generation)
         self.journal = Journal(shop.home.journal(name, generation))
-        self._trust = Trust(work.known, self.prefix)
+        self._trust = Trust(work.known, self.prefix, recorded)
         self.logs = shop.home.record(name, generation) / "logs"
         self._pip = Pip(
             cache=work.cache / "pip",
@@ -82,7 +90,7 @@ class Executor:
         """An empty environment with what its Python brings, ``expected``. Raises EnvforgeError."""
         assert self._work.python is not None  # noqa: S101 - create has found it
         self.prefix.parent.mkdir(parents=True, exist_ok=True)
-        self.logs.mkdir(parents=True, exist_ok=True)
+        self._shop.home.make_folder(self.logs)
         self._work.uv.venv(self.prefix, self._work.python)
         if base:
             completed = self._work.uv.install(self.prefix, base, self._work.scratch, self._log(0, "base"))
@@ -94,6 +102,7 @@ class Executor:
             self._work.uv.uninstall(self.prefix, tuple(expected), self._log(0, "base"))
             self._work.uv.install(self.prefix, base, self._work.scratch, self._log(0, "base"))
             observation = self._look()
+        observation = self._trust.witnessed(observation, expected)
         self._take(0, None, observation, expected)
         self._open_timeline(self.state, observation)
 
@@ -131,6 +140,8 @@ class Executor:
         expected = before if ran else {**predicted.state, **self._built(predicted.state)}
         if not untouched and not ran:
             observation = self._trusted(position, predicted, planner, observation, expected)
+        if not untouched:
+            observation = self._trust.witnessed(observation, expected)
         state = self._take(position, step, observation, expected)
         replan = ran and bool(differences(before, state))
         replan = replan or any(
@@ -227,11 +238,15 @@ class Executor:
     ) -> Observation:
         """What was found, once no file of this step is a damaged copy out of the cache. Raises EnvforgeError."""
         names = {change.name for change in predicted.changes if change.after is not None}
+        if self._trust.put_back(observation):
+            observation = self._look()
         hit = self._trust.poisoned(observation, expected, names)
         if hit:
             self._fetch_anew(position, predicted, planner, expected, hit)
             observation = self._look()
-        return self._trust.witnessed(observation)
+            if self._trust.put_back(observation):
+                observation = self._look()
+        return observation
 
     def _fetch_anew(
         self,

@@ -20,6 +20,8 @@ from .path import require
 from .shop import Shop
 
 CONFORMS = "conforms"
+FOLDER_GONE = "its folder is gone"
+"""The verdict of an environment whose link leads to a generation that is not there any more."""
 _STAGES = frozenset({"started", "resumed", "failed", "interrupted", "abandoned", "finished", "switched"})
 _TAKEN = {"adopted": "adopt", "accepted": "accept"}
 _NAME_LINE = re.compile(r"^name:\s*[\"']?([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from envforge.model.errors import EnvforgeError
 from envforge.model.profile import Profile
 from envforge.model.state import FileRow
 from envforge.probe import prefix as prefixes
@@ -59,7 +60,10 @@ def poisoned(home: Home, name: str, generation: int, rows: Iterable[FileRow]) ->
         for number in home.generations(other):
             if (other, number) == (name, generation):
                 continue
-            snapshot = snapshots.latest(home, other, number, files=True)
+            try:
+                snapshot = snapshots.latest(home, other, number, files=True)
+            except EnvforgeError:
+                continue  # what its records cannot tell, its own audit will
             if snapshot is not None and any(row.inode in inodes for row in snapshot.files):
                 sharing.append(f"{other}/{number}")
     return Poisoned(

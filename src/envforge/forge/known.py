@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envforge.engines.pages import write_atomically
 from envforge.model.state import FileRow, Observation, State
 
 _NOTES = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"})
@@ -43,20 +45,18 @@ class Known:
         return not (self.folder / sha256).exists()
 
     def lies(self, sha256: str) -> frozenset[str]:
-        """Paths, as the wheel has them, of which its own RECORD does not tell the truth, as seen when it was fresh."""
+        """Paths (see `inner`) of which the wheel's own RECORD does not tell the truth, as seen when it was fresh."""
         return frozenset(self._read(sha256).get("lies", ()))
 
     def learn(self, observation: Observation, state: State, lies: Mapping[str, tuple[str, ...]]) -> None:
         """Keep what was not known. ``lies``: canonical name -> paths in the prefix, see `lies`."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         new = {
             name: item.sha256 for name, item in state.items() if item.sha256 is not None and not self._read(item.sha256)
         }
         if new:
             for name, (size, look) in _looks(observation, set(new)).items():
-                (self.folder / new[name]).write_text(
-                    json.dumps({"bytes": size, "looks": look, "lies": sorted(map(inner, lies.get(name, ())))})
-                )
+                told = {"bytes": size, "looks": look, "lies": sorted(map(inner, lies.get(name, ())))}
+                write_atomically(self.folder / new[name], json.dumps(told).encode())
 
     def forget(self, sha256: str) -> None:
         """The cache no longer holds it."""
@@ -79,7 +79,7 @@ def _looks(observation: Observation, names: set[str]) -> dict[str, tuple[int, st
     return {
         name: (
             sum(row.size for row in owned),
-            hashlib.sha256("".join(_look(row) for row in owned if _as_is(row)).encode()).hexdigest(),
+            hashlib.sha256(os.fsencode("".join(_look(row) for row in owned if _as_is(row)))).hexdigest(),
         )
         for name, owned in rows.items()
     }

@@ -10,7 +10,8 @@ from pathlib import Path
 from envforge.model.result import Result
 from envforge.model.views import EnvironmentEntry, ListView
 
-from .history import generation, profile_name
+from .generations import linked
+from .history import FOLDER_GONE, generation, profile_name
 from .shop import Shop
 
 
@@ -24,13 +25,14 @@ def _entry(shop: Shop, name: str, *, size: bool) -> EnvironmentEntry:
     home = shop.home
     number = home.current(name)
     known = home.generations(name)
-    shown = number if number is not None else (known[-1] if known else None)
+    gone = linked(home, name) if number is None else None
+    shown = number or gone or (known[-1] if known else None)
     own, shared = sizes(home.prefix(name, number)) if size and number is not None else (None, None)
     return EnvironmentEntry(
         name=name,
         generation=number,
         profile=profile_name(home, name, shown) if shown is not None else None,
-        verdict=generation(home, name, shown).verdict if shown is not None else "no records",
+        verdict=(FOLDER_GONE if gone else generation(home, name, shown).verdict) if shown is not None else "no records",
         bytes=own,
         shared=shared,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from envforge.model.drift import Drift, Seen, Surroundings
@@ -27,10 +28,14 @@ from envforge.system import environ
 from .comparing import enriched
 from .timeline import Timeline
 
+_LEFT = frozenset({"leftover", "record-missing"})
+"""What an installer that was ended left, which no step of a build does."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a look found. ``drift`` is None where all is as recorded; ``hashed``: bytes.
+    """What a look found. ``drift`` is None where all is as recorded; ``hashed``: bytes; ``known``: what
+    `surroundings.entries` says of the snapshot's files.
 
     ``observation`` has its table of files only where the whole prefix was looked at, and so has ``whole``, the
     snapshot with its files.
@@ -38,6 +43,7 @@ class Found:
 
     state: State
     now: Seen
+    known: frozenset[str]
     observation: Observation
     hashed: int = 0
     drift: Drift | None = None
@@ -73,20 +79,31 @@ class About:
         What is right is remembered, so that the next look hashes only what was not, or has changed since.
         """
         now = stamps.stamps(self.prefix)
-        seen = kept_seen.read(self.home, self.name, self.generation)
+        seen = None if deep else kept_seen.read(self.home, self.name, self.generation, now)
         if seen is not None and seen.step != snapshot.step:
             seen = None
         suspects: Iterable[str] = now
-        if seen is not None and not deep:
+        if seen is not None:
             changed, gone, new = stamps.differing(seen.seen, now)
             if seen.observation is not None and not (changed or gone or new):
-                return Found(state=snapshot.state, now=now, observation=replace(seen.observation, state=snapshot.state))
+                return Found(
+                    state=snapshot.state,
+                    now=now,
+                    known=seen.known,
+                    observation=replace(seen.observation, state=snapshot.state),
+                )
             suspects = (*changed, *new)
         whole = snapshots.read(self.home, self.name, self.generation, snapshot.step, files=True)
         if not deep and seen is None:
-            # The first look after the build: what still has the size, mtime and inode of the snapshot is believed.
+            # The first look after the build: what still has the size, mtime and inode of the snapshot is believed, if
+            # nothing was done to it since; a ctime nobody can put back.
             rows = {row.path: (row.size, row.mtime, row.inode) for row in whole.files}
-            suspects = [path for path, (size, mtime, _, inode) in now.items() if rows.get(path) != (size, mtime, inode)]
+            made = _nanoseconds(snapshot.made)
+            suspects = [
+                path
+                for path, (size, mtime, ctime, inode) in now.items()
+                if ctime >= made or rows.get(path) != (size, mtime, inode)
+            ]
         paths = list(suspects)
         digests = hashing.digests(self.prefix, paths)
         observation = prefixes.look(self.prefix)
@@ -96,17 +113,20 @@ class About:
         clean = not (telling or drift.missing or drift.extra or drift.changed)
         if not clean:
             telling |= {row.path for row in drift_rules.unvouched(drift, whole.files)}
+        known = surroundings.entries(row.path for row in whole.files)
         kept_seen.write(
             self.home,
             self.name,
             self.generation,
             {path: stamp for path, stamp in now.items() if path not in telling} if telling else now,
+            known=known,
             observation=observation if clean else None,
             step=snapshot.step,
         )
         return Found(
             state=enriched(observation.state, snapshot.state),
             now=now,
+            known=known,
             observation=observation,
             hashed=sum(now[path][0] for path in paths),
             drift=None if clean else drift,
@@ -115,16 +135,19 @@ class About:
 
     def surroundings(self, found: Found) -> Surroundings:
         """What leaks in from the host, and code that nobody owns."""
-        whole = found.whole or snapshots.latest(self.home, self.name, self.generation, files=True)
-        known = frozenset(row.path for row in whole.files) if whole is not None else frozenset()
-        return surroundings.look(self.prefix, known)
+        return surroundings.look(self.prefix, found.known)
 
     def findings(
         self, profile: Profile, substitutes: Mapping[str, str], snapshot: Snapshot, found: Found, facts: Surroundings
     ) -> tuple[Finding, ...]:
         """All that stands against the environment, the worst first. ``substitutes``: as when it was built."""
         told = drift_rules.findings(found.drift) if found.drift is not None else ()
-        return gathered(told, facts, self._guards(profile, substitutes, snapshot, found), profile)
+        gathered_ones = gathered(told, facts, self._guards(profile, substitutes, snapshot, found), profile)
+        words = drift_rules.REPAIR.partition("` ")
+        repair = f"{words[0]} {self.name}{words[1]}{words[2]}"
+        return tuple(
+            replace(each, remedy=repair) if each.remedy == drift_rules.REPAIR else each for each in gathered_ones
+        )
 
     def _guards(
         self, profile: Profile, substitutes: Mapping[str, str], snapshot: Snapshot, found: Found
@@ -140,9 +163,25 @@ class About:
         timeline = Timeline(profile, markers(snapshot.python), substitutes, base=first)
         for each in states[1:]:
             timeline.add(Moment(step=steps.get(each.step_name or ""), state=each.state), {})
+        before = {each.key for each in timeline.findings}
         # What is there now is a moment of its own: what the last step brought must be what it was, too.
         timeline.add(Moment(step=None, state=found.state, observation=found.observation), {})
-        return timeline.findings
+        # What did not stand against the recorded state goes with the drift that brought it.
+        drifted = found.drift is not None
+        return tuple(
+            replace(each, remedy=drift_rules.REPAIR)
+            if each.id in _LEFT or (drifted and each.key not in before)
+            else each
+            for each in timeline.findings
+        )
+
+
+def _nanoseconds(made: str) -> int:
+    """An ISO 8601 time as file times count; 0, before every file, for what is none."""
+    try:
+        return int(datetime.fromisoformat(made).timestamp()) * 10**9
+    except ValueError:
+        return 0
 
 
 def gathered(

@@ -35,10 +35,22 @@ def require(home: Home, name: str) -> str:
 def current(home: Home, name: str) -> tuple[int, Path]:
     """The generation in use and its real path.
 
-    Raises as `require` does, and EnvforgeError ``no-generation`` where a build never came to its end.
+    Raises as `require` does, and EnvforgeError ``no-generation`` where a build never came to its end, or
+    ``generation-missing`` where the folder of the one in use is gone.
     """
     generation = home.current(require(home, name))
     if generation is None:
+        from .generations import linked  # noqa: PLC0415 - only who finds nothing asks further
+
+        gone = linked(home, name)
+        if gone is not None:
+            raise EnvforgeError(
+                "generation-missing",
+                f"the folder of generation {gone} of `{name}`, which is in use, is gone",
+                cause=f"`{home.prefix(name, gone)}` is no folder",
+                hint=f"`envforge rebuild {name}` builds it anew from its lock, `envforge rollback {name}` goes back to "
+                "the one before",
+            )
         raise EnvforgeError(
             "no-generation",
             f"no generation of `{name}` is in use",

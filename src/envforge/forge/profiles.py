@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.errors import EnvforgeError, InvalidFileError, UsageError
 from envforge.model.machine import Machine
 from envforge.model.profile import Backend, Profile
 from envforge.model.progress import Note
@@ -13,6 +13,7 @@ from envforge.model.result import Result
 from envforge.model.views import Fit, ProfileEntry, ProfilesView, needs
 from envforge.profiles import loader, lookup
 from envforge.store import profiles as store
+from envforge.store.atomic import corrupt, newer
 from envforge.store.layout import Home
 
 from .shop import Shop
@@ -43,8 +44,18 @@ def read(path: Path) -> Profile:
 
 
 def recorded(home: Home, name: str, generation: int) -> Profile:
-    """The profile as it was built; raises EnvforgeError ``record-not-found`` or ``corrupt-record``."""
-    return loader.loads(store.text(home, name, generation), str(store.path(home, name, generation)))
+    """The profile as it was built.
+
+    Raises EnvforgeError ``record-not-found`` or ``corrupt-record``, UsageError ``newer-record``.
+    """
+    path, text = store.path(home, name, generation), store.text(home, name, generation)
+    try:
+        return loader.loads(text, str(path))
+    except InvalidFileError as error:
+        if loader.is_newer(text):
+            raise newer(path, error.cause or error.message) from error
+        # Nobody wrote this one: what is wrong with it is damage, and no mistake of the user's.
+        raise corrupt(path, what="the profile", cause=error.cause or error.message) from error
 
 
 def profiles(shop: Shop) -> Result[ProfilesView]:

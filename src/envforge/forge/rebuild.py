@@ -15,6 +15,7 @@ from envforge.store import snapshots
 from envforge.store.layout import Home
 from envforge.store.locking import hold
 
+from . import quarantining
 from .create import build
 from .generations import linked
 from .path import require
@@ -42,12 +43,14 @@ def rebuild(shop: Shop, name: str, *, fresh: bool = False, no_build: bool = Fals
                 f"no generation of `{name}` is in use",
                 hint=f"`envforge history {name}` says what happened, `envforge create` builds it",
             )
+        quarantining.journals(shop, name)
         if not fresh:
             held = lock(shop, name, current)
             if max(snapshots.numbers(home, name, current)) > len(held.states):
                 text = f"what was recorded of generation {current} after its last step is not built again"
                 shop.tell(Note(text=text, level="warning"))
             return restore(shop, name, held, command="rebuild", no_build=no_build)
+        quarantining.records(shop, name, current)
         profile = loader.load(source(home, name, current))
         check(profile)
         before = _recorded(home, name, current)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from envforge.engines.mender import Mender
 from envforge.model.drift import Audit, Drift
-from envforge.model.errors import LeftoverError
+from envforge.model.errors import EnvforgeError, LeftoverError
 from envforge.model.profile import Profile
 from envforge.model.progress import Note
-from envforge.model.repair import Mending, Repair, RepairAction, Restoration
+from envforge.model.repair import Lost, Mending, Repair, RepairAction, Restoration
 from envforge.model.result import Result
 from envforge.model.snapshot import Snapshot
 from envforge.probe import hashing
@@ -22,7 +23,7 @@ from envforge.store.layout import Home
 from envforge.store.locking import hold
 from envforge.system import clock
 
-from . import inside, sealing
+from . import inside, quarantining, sealing
 from .audit import audit
 from .bench import bench
 from .generations import beginning
@@ -48,6 +49,7 @@ def repair(shop: Shop, name: str, *, dry_run: bool = False, in_use: bool = False
         return _shown(shop, name)
     with hold(home, name, f"repair {name}"):
         home.refuse_foreign(name)
+        quarantining.journals(shop, name)
         generation, _ = current(home, name)
         if repairs.unfinished(home, name, generation):
             shop.tell(Note(text=f"an interrupted repair of `{name}` is finished by this one"))
@@ -127,6 +129,9 @@ class _Repairer:
         delete(beside)
         try:
             supplied = self._mend(Mender(prefix, beside=beside, away=away), prefix, beside)
+        except EnvforgeError as error:
+            hint = f"{error.hint or 'mend that'}; `envforge repair {name}` then finishes what is left"
+            raise LeftoverError(error.code, error.message, cause=error.cause, hint=hint) from error
         except OSError as error:
             raise _unfinished(name, error) from error
         finally:
@@ -153,15 +158,27 @@ class _Repairer:
         for file in plan.files:
             if file.source == "link":
                 mender.link_in(file.link or "", file.path)
-            elif file.source == "kept":
-                mender.copy_in(contents.path(self._home, self.name, self.generation, file.sha256 or ""), file.path)
+        lost = [each for each in map(partial(self._keep, mender), plan.files) if each is not None]
         supplied = self._supply(mender, prefix, beside)
+        supplied.lost += lost
         owners = {file.path: file.owners for file in self.need.drift.files} if self.need.drift is not None else {}
         for path in plan.remove:
             if not self._kept(supplied).intersection(owners.get(path, ())):
                 mender.remove(path)
         mender.tidy()
         return supplied
+
+    def _keep(self, mender: Mender, file: Restoration) -> Lost | None:
+        """Bring a file back that the records hold; why not, where they are damaged."""
+        if file.source != "kept":
+            return None
+        place = (self._home, self.name, self.generation, file.sha256 or "")
+        try:
+            contents.read(*place)
+        except EnvforgeError as error:
+            return Lost(subject=file.path, why=error.message)
+        mender.copy_in(contents.path(*place), file.path)
+        return None
 
     def _supply(self, mender: Mender, prefix: Path, beside: Path) -> Supplied:
         """Bring what comes from wheels and move it in; ``ready`` of the answer is what was moved in."""

@@ -15,10 +15,12 @@ from envforge.probe import pythons
 from envforge.rules.diff import changes as differences
 from envforge.store import snapshots
 
+from . import quarantining
 from .create import build
 from .generations import beginning, profile, states
 from .plan import check
 from .shop import Shop
+from .trust import Recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,7 @@ def restore(shop: Shop, name: str, held: Lock, *, command: str, no_build: bool =
         no_build=no_build,
         locked=held.states,
         exact=True,
+        recorded=_recorded(shop, name, held),
         python=_python(shop, held),
     )
     made = result.data.generation
@@ -100,6 +103,16 @@ def restore(shop: Shop, name: str, held: Lock, *, command: str, no_build: bool =
     if last is None or not held.states:
         return result
     return replace(result, findings=(*result.findings, *_otherwise(name, held, last.state)))
+
+
+def _recorded(shop: Shop, name: str, held: Lock) -> Recorded:
+    """What the lock's end held, down to the bytes; without these where its table of files is gone or damaged."""
+    home, generation, step = shop.home, held.generation, len(held.states)
+    quarantining.table(shop, name, generation, step)
+    try:
+        return Recorded.of(home, snapshots.read(home, name, generation, step, files=True))
+    except EnvforgeError:
+        return Recorded(home=home, name=name, generation=generation)
 
 
 def _python(shop: Shop, held: Lock) -> str:

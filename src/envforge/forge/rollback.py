@@ -17,6 +17,7 @@ from envforge.store.layout import Home
 from envforge.store.locking import hold
 from envforge.system import clock
 
+from . import quarantining
 from .generations import broken, in_use_once, linked, put_in_place
 from .path import require
 from .shop import Shop
@@ -46,6 +47,7 @@ def rollback(shop: Shop, name: str, snapshot: str | None = None) -> Result[Switc
     generation, step = (None, None) if snapshot is None else _parsed(name, snapshot)
     with hold(home, name, f"rollback {name}"):
         home.refuse_foreign(name)
+        quarantining.journals(shop, name)
         way = _Way(name=name, before=linked(home, name), started=started)
         if generation is None:
             return _switched(shop, way, _earlier(home, name, way.before))

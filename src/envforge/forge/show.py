@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
-from envforge.model.errors import EnvforgeError
+from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.profile import Profile
 from envforge.model.result import Result
 from envforge.model.snapshot import Event, Snapshot
@@ -16,31 +18,35 @@ from envforge.store.journal import Journal
 from envforge.store.layout import Home
 
 from . import generations, profiles
-from .generations import sealed
-from .history import generation
+from .generations import linked, sealed
+from .history import FOLDER_GONE, generation
 from .path import require
 from .shop import Shop
+
+T = TypeVar("T")
 
 
 def show(shop: Shop, name: str) -> Result[ShowView]:
     """Everything that is recorded of the generation in use (or, where none is, of the last one).
 
-    Raises UsageError ``no-such-environment``; a record that cannot be read is told in ``verdict`` or left out.
+    Raises UsageError ``no-such-environment`` or ``newer-record``; one that cannot be read is told in ``problems``.
     """
     home = shop.home
     known = home.generations(require(home, name))
     number = home.current(name)
-    about = number if number is not None else (known[-1] if known else None)
+    gone = linked(home, name) if number is None else None
+    about = number or gone or (known[-1] if known else None)
     if about is None:
         return Result(
             command="show", data=ShowView(environment=name, prefix=None, generation=number, verdict="no records")
         )
     record = generation(home, name, about)
-    profile = _recorded(home, name, about)
-    latest = _latest(home, name, about)
+    problems: list[str] = []
+    profile = _read(lambda: profiles.recorded(home, name, about), problems)
+    latest = _read(lambda: snapshots.latest(home, name, about), problems)
     adopted = home.adopted(name, about)
     made = _made(home, name, about, profile, latest)
-    events = _events(home, name, about)
+    events = _read(Journal(home.journal(name, about)).events, problems) or ()
     outdated, why = moved_on(name, profile, source(events)) if profile else (None, "its profile is not recorded")
     return Result(
         command="show",
@@ -48,7 +54,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             environment=name,
             prefix=str(home.prefix(name, number).resolve()) if number is not None else None,
             generation=number,
-            verdict=record.verdict,
+            verdict=FOLDER_GONE if gone else record.verdict,
             profile=record.profile,
             source=source(events),
             summary=profile.summary if profile else "",
@@ -65,6 +71,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             outdated_why=why,
             smoke=_smoke(events),
             restorable=_restorable(home, name, about, latest),
+            problems=tuple(problems),
             used_by=_users(home.generations_root / name, adopted),
             adopted=adopted is not None,
             sealed=_sealed(home, name, about),
@@ -72,17 +79,14 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
     )
 
 
-def _recorded(home: Home, name: str, number: int) -> Profile | None:
+def _read(read: Callable[[], T], problems: list[str]) -> T | None:
+    """A record; None, and told in ``problems``, where it cannot be read. Raises UsageError ``newer-record``."""
     try:
-        return profiles.recorded(home, name, number)
-    except EnvforgeError:
-        return None
-
-
-def _latest(home: Home, name: str, number: int) -> Snapshot | None:
-    try:
-        return snapshots.latest(home, name, number)
-    except EnvforgeError:
+        return read()
+    except UsageError:
+        raise
+    except EnvforgeError as error:
+        problems.append(f"{error.message}: {error.cause}" if error.cause else error.message)
         return None
 
 
@@ -94,13 +98,6 @@ def _made(home: Home, name: str, number: int, profile: Profile | None, latest: S
         return snapshots.read(home, name, number, generations.made(home, name, number, profile, latest.step))
     except EnvforgeError:
         return latest
-
-
-def _events(home: Home, name: str, number: int) -> tuple[Event, ...]:
-    try:
-        return Journal(home.journal(name, number)).events()
-    except EnvforgeError:
-        return ()
 
 
 def _sealed(home: Home, name: str, number: int) -> bool | None:

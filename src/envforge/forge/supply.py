@@ -120,7 +120,18 @@ class Supply:
                     found.ready[each.path] = (folder / each.path, actual)
                 else:
                     wrong.setdefault(owner, []).append(each.path)
-        return wrong
+        return {owner: left for owner, paths in wrong.items() if (left := self._damaged(owner, paths, folder, found))}
+
+    def _damaged(self, name: str, paths: list[str], folder: Path, found: Supplied) -> list[str]:
+        """Those of ``paths`` that a damaged copy brought; the others the wheel never held so, and they are lost."""
+        there = prefixes.look(folder).state.get(name)
+        if there is None or there.record != self.whole.state[name].record:
+            return paths
+        damaged = prefixes.damaged(folder, (name,)).get(name, ())
+        other = [path for path in paths if path not in damaged]
+        if other:
+            found.lost.append(Lost(subject=name, why=f"its wheel never held what was recorded ({other[0]})"))
+        return [path for path in paths if path in damaged]
 
     def _same(self, name: str, folder: Path) -> bool:
         """Whether the whole distribution has the recorded contents, by its RECORD, and its files are what that says."""

@@ -14,8 +14,9 @@ from envforge.store import snapshots
 from envforge.store.layout import Home, check_name
 from envforge.store.locking import hold
 
+from . import quarantining
 from .create import build
-from .generations import beginning
+from .generations import beginning, linked
 from .plan import check
 from .profiles import recorded
 from .shop import Shop
@@ -25,7 +26,7 @@ def update(shop: Shop, name: str) -> Result[Build]:
     """Build ``name`` anew from its profile as the file reads now. Raises UsageError: no such environment."""
     home = shop.home
     with hold(home, check_name(name), "update"):
-        current = home.current(name)
+        current = linked(home, name)
         if current is None:
             known = name in home.environments()
             raise UsageError(
@@ -33,10 +34,11 @@ def update(shop: Shop, name: str) -> Result[Build]:
                 f"no generation of `{name}` is in use" if known else f"there is no environment `{name}`",
                 hint=f"`envforge create PROFILE --name {name}` builds it" if known else "`envforge list` names them",
             )
-        before = recorded(home, name, current)
+        quarantining.journals(shop, name)
         profile = loader.load(source(home, name, current))
         check(profile)
-        locked = unchanged(shop, name, current, before, profile)
+        quarantining.records(shop, name, current)
+        locked = unchanged(shop, name, current, profile)
         if locked:
             steps = ", ".join(f"`{step.name}`" for step in profile.steps[: len(locked)])
             shop.tell(Note(text=f"unchanged, so from the lock of generation {current}: {steps}"))
@@ -56,10 +58,19 @@ def source(home: Home, name: str, generation: int) -> Path:
     return path
 
 
-def unchanged(shop: Shop, name: str, generation: int, recorded: Profile, profile: Profile) -> tuple[State, ...]:
-    """What the lock holds after each leading step that reads as it did, under the same Python and constraints."""
+def unchanged(shop: Shop, name: str, generation: int, profile: Profile) -> tuple[State, ...]:
+    """What the lock holds after each leading step that reads as it did, under the same Python and constraints.
+
+    Nothing where the recorded profile cannot be read. Raises UsageError ``newer-record``.
+    """
     if shop.home.adopted(name, generation) is not None:
         return ()  # no step of the profile made it
+    try:
+        before = recorded(shop.home, name, generation)
+    except UsageError:
+        raise
+    except EnvforgeError:
+        return ()
     if beginning(shop.home, name, generation).get("substitutes", {}) != dict(shop.settings.substitutes):
         return ()  # another source may hold other builds: what the lock says may not be had, or not be wanted
 
@@ -67,10 +78,10 @@ def unchanged(shop: Shop, name: str, generation: int, recorded: Profile, profile
         bounds = tuple(guard for guard in each.guards if getattr(guard, "constrain", False))
         return (each.python, each.backend, each.indexes, bounds)
 
-    if frame(recorded) != frame(profile):
+    if frame(before) != frame(profile):
         return ()
     states: list[State] = []
-    for position, (old, new) in enumerate(zip(recorded.steps, profile.steps, strict=False), 1):
+    for position, (old, new) in enumerate(zip(before.steps, profile.steps, strict=False), 1):
         if old != new:
             break
         try:

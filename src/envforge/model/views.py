@@ -148,10 +148,9 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowView:
-    """``outdated``: the profile found now differs from the recorded one; None where none is found.
-
-    ``sealed``: None where the journal does not tell. ``adopted``: envforge did not build it; ``built`` then tells of
-    the adoption.
+    """``outdated``: the profile found now differs from the recorded one; None where none is found. ``problems``: which
+    of its records cannot be read, and why. ``sealed``: None where the journal does not tell. ``adopted``: envforge did
+    not build it; ``built`` then tells of the adoption.
     """
 
     environment: str
@@ -174,6 +173,7 @@ class ShowView:
     outdated_why: str | None = None
     smoke: str | None = None
     restorable: bool | None = None
+    problems: tuple[str, ...] = ()
     used_by: tuple[User, ...] = ()
     adopted: bool = False
     sealed: bool | None = None

@@ -8,6 +8,7 @@ from typing import Any
 from .finding import Finding, Severity
 from .plan import Because, Change
 from .state import Distribution
+from .typed import checked
 
 
 def change(value: Change) -> dict[str, Any]:
@@ -62,21 +63,23 @@ def read_change(data: Mapping[str, Any]) -> Change:
 
 def read_finding(data: Mapping[str, Any]) -> Finding:
     """The inverse of `finding`. Raises KeyError, TypeError or ValueError for another shape."""
-    return Finding(
-        id=str(data["id"]),
-        severity=Severity(data["severity"]),
-        subject=str(data["subject"]),
-        message=str(data["message"]),
-        step=data.get("step"),
-        evidence=dict(data.get("evidence") or {}),
-        remedy=data.get("remedy"),
+    return checked(
+        Finding(
+            id=str(data["id"]),
+            severity=Severity(data["severity"]),
+            subject=str(data["subject"]),
+            message=str(data["message"]),
+            step=data.get("step"),
+            evidence=dict(data.get("evidence") or {}),
+            remedy=data.get("remedy"),
+        )
     )
 
 
 def _distribution(name: str, version: str | None, index: str | None, size: int | None) -> Distribution | None:
     if version is None:
         return None
-    return Distribution(name=name, version=version, index=index, size=size)
+    return checked(Distribution(name=name, version=version, index=index, size=size))
 
 
 _ASKED = "the step asks for "

@@ -12,13 +12,13 @@ class Claims:
     """All rows of all RECORDs of a prefix.
 
     ``single``: path -> its one owner (as a 1-tuple) and its row, ``path,hash``. ``shared``: path -> owner -> the hash
-    as the RECORD writes it, empty if none. ``outside``: rows that leave the prefix -> why. Bytecode without a hash
-    belongs to nobody.
+    as the RECORD writes it, empty if none. ``outside``: owner -> rows that leave the prefix, which are not
+    followed. Bytecode without a hash belongs to nobody.
     """
 
     single: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     shared: dict[str, dict[str, str]] = field(default_factory=dict)
-    outside: dict[str, str] = field(default_factory=dict)
+    outside: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, path: str, owner: tuple[str, ...], row: str) -> None:
         """One more row; ``owner`` as a 1-tuple."""

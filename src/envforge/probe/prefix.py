@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 from envforge.model.state import Clash, Debris, Distribution, FileRow, Observation
+from envforge.system.memory import uncollected
 
+from . import hashing
 from .claims import Claims, declared, hexadecimal
 from .contents import Contents
 from .installed import Info, is_info, read
@@ -23,10 +22,11 @@ from .walk import Tree, walk
 def look(prefix: Path) -> Observation:
     """What lies in ``prefix`` (a venv; a symlink to one is resolved).
 
-    ``files`` is sorted by path and holds all but the bytecode that no RECORD hashes. What cannot be read, and rows of a
-    RECORD that leave the prefix, stand in ``unreadable``. An empty or missing prefix holds nothing; nothing is raised.
+    ``files`` is sorted by path and holds all but the bytecode that no RECORD hashes. What cannot be read stands in
+    ``unreadable``; rows of a RECORD that leave the prefix are debris, and not followed. An empty or missing prefix
+    holds nothing; nothing is raised.
     """
-    with _no_collection():
+    with uncollected():
         return _look(os.path.realpath(prefix))
 
 
@@ -41,6 +41,9 @@ def _look(root: str) -> Observation:
         if info.missing:
             debris.append(Debris(kind="record-missing", name=info.name, path=info.path, missing=info.missing))
         found.append((info, claim(info, root, sites, claims)))
+        if info.name in claims.outside:
+            rows = tuple(claims.outside[info.name])
+            debris.append(Debris(kind="outside", name=info.name, path=info.path, rows=rows))
     tree = walk(root, claims)
     state = {info.name: _distribution(info, contents, tree) for info, contents in found}
     files = tree.files()
@@ -51,7 +54,7 @@ def _look(root: str) -> Observation:
         clashes=clashes,
         debris=tuple(sorted(debris, key=lambda item: (item.path, item.kind))),
         bytes=sum(row.size for row in files),
-        unreadable={**claims.outside, **tree.unreadable, **unreadable},
+        unreadable={**tree.unreadable, **unreadable},
     )
 
 
@@ -67,26 +70,24 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     Every file of theirs is hashed that they own alone. Left out is what differs in clean environments: bytecode, which
     compiling rewrites, and rows that a RECORD cannot vouch for (see `_vouches`).
     """
+    if not names:
+        return {}
     root = os.path.realpath(prefix)
     sites = tuple(found_sites(root))
     claims = Claims()
     infos = {info.name: info for info in _chosen(list(_infos(root, sites, [])), [])}
     for info in infos.values():
         claim(info, root, sites, claims)
-    if not names:
-        return {}
-    tree = walk(root, claims)
     wanted = {
         path: (owner[0], digest)
         for path, (owner, row) in sorted(claims.single.items())
         if owner[0] in names and _vouches(infos[owner[0]], path) and (digest := hexadecimal(declared(row))) is not None
     }
     found: dict[str, list[str]] = {}
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        # Hashing lets go of the interpreter: every core takes its share.
-        for (path, (name, digest)), actual in zip(wanted.items(), pool.map(tree.sha256, wanted), strict=True):
-            if actual != digest:
-                found.setdefault(name, []).append(path)
+    actual = hashing.digests(prefix, wanted)
+    for path, (name, digest) in wanted.items():
+        if actual[path] != digest:
+            found.setdefault(name, []).append(path)
     return {name: tuple(paths) for name, paths in found.items()}
 
 
@@ -109,18 +110,6 @@ def _differs(path: str, row: FileRow) -> bool:
     except OSError:
         return True
     return (facts.st_size, facts.st_mtime_ns, facts.st_ino) != (row.size, row.mtime, row.inode)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """No cyclic garbage arises in a look; scanning some 100,000 fresh tuples for it would cost a fifth of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _infos(root: str, sites: Iterable[str], debris: list[Debris]) -> Iterator[Info]:

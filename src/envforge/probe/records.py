@@ -85,7 +85,7 @@ def _locate(row: str, base: str, root: str, claims: Claims, name: str) -> str | 
     """Where a row leads, relative to the prefix; None (and told in ``outside``) where it leaves it."""
     path = posixpath.normpath(posixpath.join("/" if row.startswith("/") else f"{root}/{base}", row))
     if not row or not path.startswith(f"{root}/"):
-        claims.outside[row] = f"a row of the RECORD of {name} that leaves the environment: not followed"
+        claims.outside.setdefault(name, []).append(row)
         return None
     inside = path[len(root) + 1 :]
     if inside.startswith("lib64/") and os.path.islink(f"{root}/lib64"):  # noqa: PTH114 - text in, text out

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Mapping
 from pathlib import Path
 
 from envforge.model.drift import Stamp
+from envforge.system.memory import uncollected
 
 _KIND = 0o170000  # the bits that `stat.S_IFMT` keeps
 _KINDS = frozenset({stat.S_IFREG, stat.S_IFLNK})
@@ -19,8 +20,12 @@ def stamps(prefix: Path) -> dict[str, Stamp]:
     Bytecode in ``__pycache__`` is left out, since compiling rewrites it. No symlink below is followed; what vanishes
     meanwhile, cannot be listed or is a special file is left out too: it reads as gone. Nothing is raised.
     """
+    with uncollected():
+        return _stamps(os.path.realpath(prefix))
+
+
+def _stamps(root: str) -> dict[str, Stamp]:
     found: dict[str, Stamp] = {}
-    root = os.path.realpath(prefix)
     folders = [""]
     while folders:
         folder = folders.pop()
@@ -66,6 +71,8 @@ def differing(
 
     A ctime also moves where another environment links to the same file: what looks otherwise need not differ.
     """
+    if seen == now:
+        return (), (), ()  # as nearly always: without a set of all that lies there
     gone = seen.keys() - now.keys()
     new = now.keys() - seen.keys()
     changed = {path for path, _ in now.items() - seen.items()} - new

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from envforge.model.drift import Surroundings
@@ -19,10 +19,16 @@ _LIBRARIES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")
 _TOLD_APART = frozenset({"$PYTHONPATH", *(f"${name}" for name in _LIBRARIES)})
 
 
-def look(prefix: Path, known_paths: Collection[str]) -> Surroundings:
+def entries(paths: Iterable[str]) -> frozenset[str]:
+    """What `look` needs to know of ``paths``: scripts in ``bin``, and whatever lies at the top of a site-packages."""
+    return frozenset("/".join(path.split("/", 4)[:4]) for path in paths)
+
+
+def look(prefix: Path, known: Collection[str]) -> Surroundings:
     """The surroundings of the environment at ``prefix``, as this process and its user have them.
 
-    ``known_paths``: paths (POSIX, relative) that a RECORD owns or the snapshot knows. Nothing is run, nothing raised.
+    ``known``: paths (POSIX, relative) that a RECORD owns or the snapshot knows, or their `entries`. Nothing is run,
+    nothing raised.
     """
     root = Path(os.path.realpath(prefix))
     variables = environ.variables()
@@ -40,7 +46,7 @@ def look(prefix: Path, known_paths: Collection[str]) -> Surroundings:
         libraries={name: value for name in _LIBRARIES if (value := variables.get(name))},
         proxies=tuple(item.source.removeprefix("$") for item in leaks if item.tool == "proxy"),
         ambient=tuple(item for item in leaks if item.tool != "proxy" and item.source not in _TOLD_APART),
-        unowned=tuple(sorted(_unowned(root, sites, frozenset(known_paths)))),
+        unowned=tuple(sorted(_unowned(root, sites, frozenset(known)))),
     )
 
 
@@ -85,8 +91,8 @@ def _names(folder: Path) -> list[str]:
 def _unowned(root: Path, sites: list[Path], known: frozenset[str]) -> Iterator[str]:
     for site in sites:
         place = site.relative_to(root).as_posix()
-        inside = [path[len(place) + 1 :] for path in known if path.startswith(f"{place}/")]
-        tops = {path.partition("/")[0] for path in inside}
+        above, start = f"{place}/", len(place) + 1
+        tops = {path[start:].partition("/")[0] for path in known if path.startswith(above)}
         modules = {_module(top) for top in tops if _is_importable(top)}
         for name in _names(site):
             module = _module(name)

@@ -7,10 +7,10 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from io import FileIO
 
-from envforge.model.state import FileRow
+from envforge.model.state import FileRow, file_row
 
 from .claims import Claims
 
@@ -110,7 +110,7 @@ def _read(tree: Tree, claims: Claims, folder: str, descriptor: int, listing: Ite
         if claim[-1] == ",":
             owners = owners or tuple(sorted(claims.shared.get(path, ())))
             tree.undeclared.append(path)
-        rows[path] = _row(path, facts, owners, link)
+        rows[path] = file_row(path, facts.st_size, facts.st_mtime_ns, facts.st_ino, None, owners, link)
     return folders
 
 
@@ -133,23 +133,3 @@ def _listing(tree: Tree, folder: str) -> Iterator[tuple[int, Iterable[os.DirEntr
             yield descriptor, listing
     finally:
         os.close(descriptor)
-
-
-# A frozen dataclass sets each field by a call of `object.__setattr__`; the setters of its slots do the same in less
-# than half the time, which a table of 90,000 rows feels.
-_new = FileRow.__new__
-_path, _size, _mtime, _inode, _sha256, _owners, _link = (
-    FileRow.__dict__[slot.name].__set__ for slot in fields(FileRow)
-)
-
-
-def _row(path: str, facts: os.stat_result, owners: tuple[str, ...], link: str | None) -> FileRow:
-    row = _new(FileRow)
-    _path(row, path)
-    _size(row, facts.st_size)
-    _mtime(row, facts.st_mtime_ns)
-    _inode(row, facts.st_ino)
-    _sha256(row, None)
-    _owners(row, owners)
-    _link(row, link)
-    return row

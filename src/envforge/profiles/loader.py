@@ -39,6 +39,14 @@ def loads(text: str, source: str, *, cwd: Path | None = None, config: Path | Non
     return _profile(tree, Places(cwd=cwd, config=config))
 
 
+def is_newer(text: str) -> bool:
+    """Whether a profile's text is written for a newer envforge."""
+    try:
+        return checks.newer(parse(text.encode("utf-8", errors="surrogatepass"), "")) is not None
+    except YamlError:
+        return False
+
+
 def _profile(tree: Tree, places: Places) -> Profile:
     found: list[Mistake] = []
     whole = _expanded(tree, places, (Path(tree.path).resolve(),), found)

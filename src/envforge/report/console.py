@@ -66,7 +66,8 @@ def render(
         lines = building.build(result.data, verbose=verbose, program=program)
     else:
         lines = _RENDERERS[type(result.data)](result.data, verbose=verbose)
-    found = page.findings(result.findings, verbose=verbose)
+    grouped = isinstance(result.data, Audit | Audits | Repair)
+    found = (page.by_remedy if grouped else page.findings)(result.findings, verbose=verbose)
     if found and lines:
         lines.append(page.blank())
     return text([*lines, *found], width=width, color=color)

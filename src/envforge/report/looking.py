@@ -157,6 +157,7 @@ def show(value: ShowView, *, verbose: bool) -> list[RenderableType]:
         ("in use by", None if value.used_by else "no process"),
     ]
     lines: list[RenderableType] = [page.pairs(rows)]
+    lines += [page.bullet("✗", "red", problem) for problem in value.problems]
     if value.used_by:
         lines.append(Text("in use by", style="dim"))
     lines += [page.indent(Text(f"{user.pid}  {user.user}  {user.command}")) for user in value.used_by]

@@ -191,22 +191,47 @@ def healed(chapter: Chapter) -> RenderableType:
 
 def findings(values: Iterable[Finding], *, verbose: bool) -> list[RenderableType]:
     """Worst first, each with what to do; those of severity info only where ``verbose``, else summed up in a line."""
-    ordered = words.worst_first(values)
-    shown = [finding for finding in ordered if verbose or finding.severity is not Severity.INFO]
+    shown, rest = _shown(values, verbose=verbose)
     lines: list[RenderableType] = []
     for finding in shown:
-        style = SEVERITY_STYLE[finding.severity]
-        where = f" (after step `{finding.step}`)" if finding.step else ""
-        head = Text.assemble(
-            (f"{finding.severity.value} {finding.id}", style), f" {finding.subject}: {finding.message}", (where, "dim")
-        )
-        lines += [head, *_said(finding, verbose=verbose)]
+        lines += [_head(finding), *_said(finding, verbose=verbose)]
         if finding.remedy:
             lines.append(indent(Text.assemble(("do: ", "dim"), finding.remedy)))
+    return [*lines, *rest]
+
+
+def by_remedy(values: Iterable[Finding], *, verbose: bool) -> list[RenderableType]:
+    """The same, grouped by what to do about them: the group with the worst first, each with its number."""
+    shown, rest = _shown(values, verbose=verbose)
+    groups: dict[str, list[Finding]] = {}
+    for finding in shown:
+        groups.setdefault(finding.remedy or "", []).append(finding)
+    lines: list[RenderableType] = []
+    for remedy, group in groups.items():
+        if remedy:
+            lines.append(
+                Text.assemble((words.severities(group), SEVERITY_STYLE[group[0].severity]), ": ", (remedy, "bold"))
+            )
+        for finding in group:
+            said = [_head(finding), *_said(finding, verbose=verbose)]
+            lines += [indent(each) for each in said] if remedy else said
+    return [*lines, *rest]
+
+
+def _shown(values: Iterable[Finding], *, verbose: bool) -> tuple[list[Finding], list[RenderableType]]:
+    """What is worth showing, worst first, and a line that sums up the others."""
+    ordered = words.worst_first(values)
+    shown = [finding for finding in ordered if verbose or finding.severity is not Severity.INFO]
     rest = words.remarks([finding for finding in ordered if finding not in shown])
-    if rest:
-        lines.append(Text(f"{rest}; --verbose shows more", style="dim"))
-    return lines
+    return shown, [Text(f"{rest}; --verbose shows more", style="dim")] if rest else []
+
+
+def _head(finding: Finding) -> Text:
+    style = SEVERITY_STYLE[finding.severity]
+    where = f" (after step `{finding.step}`)" if finding.step else ""
+    return Text.assemble(
+        (f"{finding.severity.value} {finding.id}", style), f" {finding.subject}: {finding.message}", (where, "dim")
+    )
 
 
 def _said(finding: Finding, *, verbose: bool) -> list[RenderableType]:

@@ -128,3 +128,10 @@ def remarks(values: Sequence[Finding]) -> str | None:
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: ORDER.index(finding.severity))
+
+
+def severities(findings: Iterable[Finding]) -> str:
+    """How many of each severity: ``3 errors, 1 warning``, the worst first."""
+    counted = Counter(finding.severity for finding in findings)
+    named = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "remark"}
+    return ", ".join(count(counted[severity], named[severity]) for severity in ORDER if counted[severity])

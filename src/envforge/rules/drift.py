@@ -11,6 +11,9 @@ from envforge.model.state import Distribution, FileRow
 
 from .wording import called
 
+REPAIR = "`envforge repair` puts it right"
+"""The remedy of what drifted, and of what follows from that."""
+
 _SHOWN = 10  # paths that the evidence names; the count tells of the rest
 _ORDER = ("package-missing", "package-changed", "package-extra", "file-missing", "file-modified")
 
@@ -74,7 +77,7 @@ def _missing(before: Distribution, files: Sequence[FileDrift]) -> Finding:
         subject=before.name,
         message=f"{called(before)} was recorded and is not installed any more; {_counted(_gone(files))} gone",
         evidence={"version": before.version, **_paths(_gone(files))},
-        remedy="`envforge repair` brings it back",
+        remedy=REPAIR,
     )
 
 
@@ -88,7 +91,7 @@ def _extra(drift: Drift, name: str, files: Sequence[FileDrift]) -> Finding:
         message=f"{called(after)} is installed and was not recorded"
         + (f"; `{installer}` put it there" if installer else ""),
         evidence={"version": after.version, "installer": installer, **_paths(files)},
-        remedy="`envforge repair` removes it",
+        remedy=REPAIR,
     )
 
 
@@ -115,17 +118,17 @@ def _changed(drift: Drift, name: str, files: Sequence[FileDrift]) -> Finding:
             "installer": after.installer,
             **_paths(files),
         },
-        remedy="`envforge repair` brings the recorded one back",
+        remedy=REPAIR,
     )
 
 
 _WHAT: Mapping[str, tuple[str, str, Severity, str]] = {
-    "missing": ("file-missing", "gone", Severity.ERROR, "`envforge repair` brings it back"),
+    "missing": ("file-missing", "gone", Severity.ERROR, REPAIR),
     "modified": (
         "file-modified",
         "not as recorded",
         Severity.ERROR,
-        "`envforge repair` brings the recorded content back",
+        REPAIR,
     ),
     "unreadable": (
         "file-modified",

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from envforge.model.errors import EnvforgeError
+from envforge.model.errors import EnvforgeError, UsageError
 
 _MODE = 0o644
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""What the system says where a disk or a quota is full."""
 
 
 def not_writable(path: Path, error: OSError) -> EnvforgeError:
-    """The error for a place in the home that cannot be written, with the remedy."""
+    """The error for a place in the home that cannot be written, with the remedy; ``disk-full`` where that is why."""
+    if error.errno in FULL:
+        return EnvforgeError(
+            "disk-full",
+            f"the disk is full: cannot write `{path}`",
+            cause=error.strerror,
+            hint="free some space (`df -h`), then run the same command again",
+        )
     return EnvforgeError(
         "home-not-writable",
         f"cannot write `{path}`",
         cause=error.strerror or str(error),
-        hint="free space or change its permissions, or choose another folder with `--home` or `ENVFORGE_HOME`",
+        hint="change its permissions, or choose another folder with `--home` or `ENVFORGE_HOME`",
     )
 
 
@@ -60,17 +71,36 @@ def read_text(path: Path, *, what: str) -> str:
 
     Raises EnvforgeError ``record-not-found`` or ``corrupt-record``.
     """
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
+    content = read_bytes(path, what=what)
+    if content is None:
         raise EnvforgeError(
             "record-not-found",
             f"{what} `{path}` is not there",
             hint="the records of this generation are incomplete: build it again with `envforge create --replace`",
-        ) from error
-    except (UnicodeDecodeError, OSError) as error:
-        cause = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise corrupt(path, what=what, cause=cause or str(error)) from error
+        )
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise corrupt(path, what=what, cause="it is no UTF-8 text") from error
+
+
+def read_bytes(path: Path, *, what: str) -> bytes | None:
+    """The bytes of a record; None where it is not there. Raises EnvforgeError ``corrupt-record``."""
+    try:
+        # A pipe in its place must not keep the reader waiting.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise corrupt(path, what=what, cause="it is no file")
+            return stream.read()
+    except FileNotFoundError as error:
+        if path.is_symlink():
+            raise corrupt(path, what=what, cause="it is a symlink that leads nowhere") from error
+        return None
+    except IsADirectoryError as error:
+        raise corrupt(path, what=what, cause="it is no file") from error
+    except OSError as error:
+        raise corrupt(path, what=what, cause=error.strerror or str(error)) from error
 
 
 def corrupt(path: Path, *, what: str, cause: str) -> EnvforgeError:
@@ -80,4 +110,14 @@ def corrupt(path: Path, *, what: str, cause: str) -> EnvforgeError:
         f"{what} `{path}` cannot be read",
         cause=cause,
         hint="put the file back from a backup; else build the environment again with `envforge create --replace`",
+    )
+
+
+def newer(path: Path, cause: str) -> EnvforgeError:
+    """The error for a record that this envforge is too old for."""
+    return UsageError(
+        "newer-record",
+        f"`{path}` was written by a newer envforge",
+        cause=cause,
+        hint="use the newer envforge, which reads all older records",
     )

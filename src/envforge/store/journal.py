@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ from envforge.model.errors import EnvforgeError
 from envforge.model.snapshot import Event
 from envforge.system import clock
 
-from .atomic import corrupt, not_writable
+from .atomic import corrupt, not_writable, read_bytes, write_text
+
+QUARANTINED = "quarantined"
+"""The event that says that lines before it may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Journal:
         Half a line that an interrupted writer left is cut off first. Raises EnvforgeError ``home-not-writable``.
         """
         event = Event(kind=kind, at=clock.now(), data=data)
-        line = json.dumps({"kind": kind, "at": event.at, "data": data}, sort_keys=True) + "\n"
+        line = _line(event)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
@@ -47,16 +51,26 @@ class Journal:
 
         Raises EnvforgeError ``corrupt-record`` naming file and line.
         """
-        if self.path.exists() and not self.path.is_file():
-            raise corrupt(self.path, what="the journal", cause="it is no file")
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise corrupt(self.path, what="the journal", cause=error.strerror or str(error)) from error
-        *lines, _torn = content.split(b"\n")
+        lines = self._lines()
         return tuple(self._event(line, number) for number, line in enumerate(lines, start=1))
+
+    def begin_anew(self, aside: str) -> None:
+        """Keep the lines that can be read, and a line that says where the damaged journal is now.
+
+        Raises EnvforgeError ``home-not-writable``.
+        """
+        kept: list[bytes] = []
+        with suppress(EnvforgeError):
+            for number, line in enumerate(self._lines(), start=1):
+                with suppress(EnvforgeError):
+                    self._event(line, number)
+                    kept.append(line)
+        told = _line(Event(kind=QUARANTINED, at=clock.now(), data={"file": aside}))
+        write_text(self.path, "".join(f"{line.decode()}\n" for line in kept) + told)
+
+    def _lines(self) -> list[bytes]:
+        *lines, _torn = (read_bytes(self.path, what="the journal") or b"").split(b"\n")
+        return lines
 
     def _event(self, line: bytes, number: int) -> Event:
         try:
@@ -69,3 +83,7 @@ class Journal:
 
     def _corrupt(self, number: int, why: str) -> EnvforgeError:
         return corrupt(self.path, what="the journal", cause=f"line {number}: {why}")
+
+
+def _line(event: Event) -> str:
+    return json.dumps({"kind": event.kind, "at": event.at, "data": dict(event.data)}, sort_keys=True) + "\n"

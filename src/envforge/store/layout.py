@@ -127,19 +127,17 @@ class Home:
                 raise not_writable(folder, error) from error
 
     def make_record(self, name: str, generation: int) -> Path:
-        """Create the folder of a generation's records and return it.
+        """Create the folder of a generation's records and return it; raises as `make_folder` does."""
+        return self.make_folder(self.record(name, generation))
 
-        Raises EnvforgeError ``home-not-writable``, or ``planted-link`` where a symlink would lead the records away.
+    def make_folder(self, folder: Path) -> Path:
+        """Create ``folder``, which lies in the home, and return it.
+
+        Raises EnvforgeError ``home-not-writable``, or ``planted-link`` where a symlink would lead what is written away.
         """
-        folder = self.record(name, generation)
         real = Path(os.path.realpath(self.root)) / folder.relative_to(self.root)
         if Path(os.path.realpath(folder)) != real:
-            raise EnvforgeError(
-                "planted-link",
-                f"`{folder}` is or lies behind a symlink that leads to `{os.path.realpath(folder)}`",
-                cause="records are only written into real folders under the home",
-                hint="remove the symlink, or move the whole home with `--home` or `ENVFORGE_HOME`",
-            )
+            raise planted(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -168,8 +166,9 @@ class Home:
         return int(number) if self.holds(name, int(number)) else None
 
     def generations(self, name: str) -> tuple[int, ...]:
-        """The generations that have records, ascending."""
-        return _numbers(self.records_root / check_name(name))
+        """The generations that have records, ascending; a symlink is none."""
+        folder = self.records_root / check_name(name)
+        return tuple(each for each in _numbers(folder) if _is_real(folder / str(each)))
 
     def prefixes(self, name: str) -> tuple[int, ...]:
         """The generations that have a folder of their own, ascending, with records or without."""
@@ -196,7 +195,7 @@ class Home:
         return tuple(folder / entry for entry in sorted(_listed(folder)) if _DISCARDED.fullmatch(entry))
 
     def next_generation(self, name: str) -> int:
-        """One more than every number that records or prefixes ever used."""
+        """One more than every number that records, prefixes or anything else in their place ever used."""
         seen = (*self.generations(name), *_numbers(self.generations_root / check_name(name)), self.current(name) or 0)
         return max(seen) + 1
 
@@ -242,12 +241,7 @@ class Home:
                 hint="move it away, then try again",
             )
         if prefixes.is_symlink():
-            raise EnvforgeError(
-                "planted-link",
-                f"`{prefixes}` is a symlink that leads to `{os.path.realpath(prefixes)}`",
-                cause="generations are only built in real folders under the home",
-                hint="remove the symlink, or move the whole home with `--home` or `ENVFORGE_HOME`",
-            )
+            raise planted(prefixes)
 
     def _ours(self, link: Path, name: str) -> bool:
         """Whether the link leads to a generation of its own, be that there or gone."""
@@ -265,6 +259,16 @@ class Home:
             raise not_writable(link, error) from error
 
 
+def planted(path: Path) -> EnvforgeError:
+    """The error for a symlink where envforge would write."""
+    return EnvforgeError(
+        "planted-link",
+        f"`{path}` is or lies behind a symlink that leads to `{os.path.realpath(path)}`",
+        cause="envforge only writes into real folders under the home",
+        hint="remove the symlink, or move the whole home with `--home` or `ENVFORGE_HOME`",
+    )
+
+
 def _entries(folder: Path) -> list[str]:
     return [entry for entry in _listed(folder) if _NAME.fullmatch(entry)]
 
@@ -277,5 +281,8 @@ def _listed(folder: Path) -> list[str]:
 
 
 def _numbers(folder: Path) -> tuple[int, ...]:
-    numbers = (int(entry) for entry in _entries(folder) if _NUMBER.fullmatch(entry))
-    return tuple(sorted(number for number in numbers if (folder / str(number)).is_dir()))
+    return tuple(sorted(int(entry) for entry in _entries(folder) if _NUMBER.fullmatch(entry)))
+
+
+def _is_real(folder: Path) -> bool:
+    return folder.is_dir() and not folder.is_symlink()

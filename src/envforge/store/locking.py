@@ -15,7 +15,7 @@ from envforge.model.errors import EnvforgeError
 from envforge.system import clock, environ
 
 from .atomic import not_writable, write_text
-from .layout import Home, check_name
+from .layout import Home, check_name, planted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +32,17 @@ class Holder:
 def hold(home: Home, name: str, command: str) -> Iterator[None]:
     """Hold the environment's lock for the duration; it falls with the process, however that ends.
 
-    Raises EnvforgeError ``locked``, at once, naming the holder, or ``home-not-writable``.
+    Raises EnvforgeError ``locked``, at once, naming the holder, or ``home-not-writable`` or ``planted-link``.
     """
     import filelock  # noqa: PLC0415 - commands that only read need no lock
 
     # The lock file itself is emptied by whoever tries to take it: the holder's name lies beside it.
     path = home.locks_root / f"{check_name(name)}.lock"
+    home.make_folder(path.parent)
+    if path.is_symlink():
+        raise planted(path)
     lock = filelock.FileLock(path, is_singleton=False)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except filelock.Timeout as error:
         raise _locked(home, name) from error

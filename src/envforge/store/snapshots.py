@@ -9,7 +9,7 @@ from pathlib import Path
 from envforge.model.errors import EnvforgeError
 from envforge.model.snapshot import Snapshot
 
-from .atomic import not_writable, read_text, write_text
+from .atomic import read_text, write_text
 from .encoding import dump_files, dump_snapshot, load_files, load_snapshot
 from .layout import Home
 
@@ -19,6 +19,16 @@ _FILE = re.compile(r"(0|[1-9][0-9]{0,8})\.json", re.ASCII)
 def folder(home: Home, name: str, generation: int) -> Path:
     """Where the snapshots of a generation lie."""
     return home.record(name, generation) / "snapshots"
+
+
+def path(home: Home, name: str, generation: int, step: int) -> Path:
+    """Where a snapshot lies."""
+    return folder(home, name, generation) / f"{step}.json"
+
+
+def table_path(home: Home, name: str, generation: int, step: int) -> Path:
+    """Where the table of files of a snapshot lies."""
+    return folder(home, name, generation) / f"{step}.files.json"
 
 
 def lock_path(home: Home, name: str, generation: int, step: int) -> Path:
@@ -32,18 +42,13 @@ def write(home: Home, snapshot: Snapshot, lock_text: str | None) -> Snapshot:
     The snapshot's own file comes last: where it exists, all of it does. Raises EnvforgeError ``home-not-writable``.
     """
     name, generation, step = snapshot.environment, snapshot.generation, snapshot.step
-    home.make_record(name, generation)
-    place = folder(home, name, generation)
-    try:
-        place.mkdir(exist_ok=True)
-    except OSError as error:
-        raise not_writable(place, error) from error
+    home.make_folder(folder(home, name, generation))
     if lock_text is not None:
-        path = lock_path(home, name, generation, step)
-        write_text(path, lock_text)
-        snapshot = replace(snapshot, lock=path.name)
-    write_text(place / f"{step}.files.json", dump_files(snapshot.files))
-    write_text(place / f"{step}.json", dump_snapshot(snapshot))
+        lock = lock_path(home, name, generation, step)
+        write_text(lock, lock_text)
+        snapshot = replace(snapshot, lock=lock.name)
+    write_text(table_path(home, name, generation, step), dump_files(snapshot.files))
+    write_text(path(home, name, generation, step), dump_snapshot(snapshot))
     return snapshot
 
 
@@ -52,17 +57,17 @@ def read(home: Home, name: str, generation: int, step: int, *, files: bool = Fal
 
     Raises EnvforgeError ``snapshot-not-found`` or ``corrupt-record``, UsageError ``newer-record``.
     """
-    path = folder(home, name, generation) / f"{step}.json"
-    if not path.exists():
+    place = path(home, name, generation, step)
+    if not place.exists() and not place.is_symlink():
         there = ", ".join(f"`{name}/{generation}.{number}`" for number in numbers(home, name, generation))
         raise EnvforgeError(
             "snapshot-not-found",
             f"there is no snapshot `{name}/{generation}.{step}`",
             hint=f"there are {there}" if there else f"see `envforge history {name}`",
         )
-    snapshot = load_snapshot(read_text(path, what="the snapshot"), path)
+    snapshot = load_snapshot(read_text(place, what="the snapshot"), place)
     if files:
-        table = folder(home, name, generation) / f"{step}.files.json"
+        table = table_path(home, name, generation, step)
         snapshot = replace(snapshot, files=load_files(read_text(table, what="the table of files"), table))
     return snapshot
 
