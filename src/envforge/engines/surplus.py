@@ -57,10 +57,11 @@ def surplus(cache: Path, held: Held) -> Surplus:
     """
     uv = UvCache(cache / "uv")
     going = tuple(name for name in uv.names() if name not in held.names)
-    unpacked = uv.unpacked()
-    wheels = tuple(each for each in unpacked if each.name in held.names and _superseded(each, held))
+    unpacked = {each: each.name in held.names and _superseded(each, held) for each in uv.unpacked()}
+    wheels = tuple(each for each, superseded in unpacked.items() if superseded)
     whose = {sha256: f"{each.name}=={each.version}" for each in wheels for sha256 in each.hashes}
-    staying = held.hashes.union(*(each.hashes for each in unpacked if each not in wheels))
+    staying = held.hashes.union(*(each.hashes for each, superseded in unpacked.items() if not superseded))
+    exact = uv.familiar
     own: dict[str, list[Path]] = defaultdict(list)
     hashes = set(whose) - staying
     names: dict[str, str] = {}  # sha256 of a wheel or sdist -> canonical name
@@ -89,7 +90,7 @@ def surplus(cache: Path, held: Held) -> Surplus:
         name = names.get(file.name, "")
         if name not in {*held.names, ""}:
             own[name].append(file)
-        elif name and uv.familiar and file.name not in staying:
+        elif name and exact and file.name not in staying:
             own[whose.get(file.name, "")].append(file)
     own[""] += _entries(cache / "scratch")
     return Surplus(
