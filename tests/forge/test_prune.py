@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import signal
@@ -20,9 +21,10 @@ import yaml
 from engines.house import House
 from kit.check import contract
 from kit.cli import PYTHON, Cli, finish
-from kit.index import Index, Server, serve
+from kit.index import Fault, Index, Server, serve
 from kit.wheels import Sdist, Wheel
 
+from envforge.engines.surplus import Held, surplus
 from envforge.forge.audit import audit
 from envforge.forge.diff import diff
 from envforge.forge.history import history
@@ -130,6 +132,8 @@ def test_a_dry_run_says_what_the_real_one_frees(tmp_path: Path, server: Server) 
     (home.generations_root / "gone" / "3").mkdir(parents=True)
     (home.generations_root / "gone" / "3" / "file").write_text("x" * 100)
     (home.generations_root / "demo" / ".9.pruned").mkdir()
+    home.brought("demo", 2).mkdir()
+    (home.brought("demo", 2) / "file").write_text("x" * 30)
     home.switching("demo").symlink_to(home.prefix("demo", 2))
     (cache / "scratch" / "build-dead").mkdir()
     (cache / "scratch" / "build-dead" / "file").write_text("x" * 50)
@@ -142,6 +146,7 @@ def test_a_dry_run_says_what_the_real_one_frees(tmp_path: Path, server: Server) 
     done = prune(made.shop).data
     assert done == replace(foreseen, dry_run=False)
     assert kinds(done) == [
+        ("orphan", "generations/demo/.2.repair"),
         ("orphan", "generations/demo/.9.pruned"),
         ("orphan", "envs/.demo.switching"),
         ("failed", "demo/3"),
@@ -330,13 +335,11 @@ def test_a_cache_outside_of_the_home_may_be_another_homes(tmp_path: Path, server
     assert ([each.what for each in view.skipped], kinds(view)) == (["cache"], [("orphan", "generations/demo/1")])
 
 
-def test_a_cache_that_uv_does_not_let_go_of_stays_whole(
-    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_uv_does_not_let_go_of_stays_whole(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server)
-    made.create([step("six")])
-    made.create([step("idna")], again=True)
-    monkeypatch.setattr("envforge.engines.uv_cache._LIMIT", 1.0)
+    made.create([step("six", "attrs")])
+    server.put("pypi", NEWER)
+    made.create([{"name": "six", "install": ["six>=2"]}], again=True)
     cache = made.settings.cache
     with (cache / "uv" / ".lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
@@ -344,18 +347,124 @@ def test_a_cache_that_uv_does_not_let_go_of_stays_whole(
         view = prune(keeping(made, 1).shop).data
         assert ([each.what for each in view.skipped], kinds(view)) == (["cache"], [("old", "demo/1")])
         assert (cached(view), view.unrestorable, tree(cache)) == (set(), (), before)
-    assert "six" in cached(prune(made.shop).data)
+        assert "another uv" in view.skipped[0].why
+    assert cached(prune(made.shop).data) == {"six==1.0.0", "attrs"}
 
 
-def test_of_a_distribution_that_is_held_every_version_stays(tmp_path: Path, server: Server) -> None:
+# -- superseded wheels of distributions that are held ------------------------------------------------------------------
+
+NEWER = Wheel(name="six", version="2.0.0", files={"six/data.txt": "v" * 6000})
+
+
+def superseded(made: House) -> None:
+    """Two generations, with six 1.0.0 and then 2.0.0; one would stay."""
+    made.create([step("six", "idna")])
+    made.server.put("pypi", NEWER)
+    made.update([{"name": "six", "install": ["six>=2"]}, step("idna")])
+    keeping(made, 1)
+
+
+def archives(made: House, text: str) -> list[Path]:
+    """Where uv has unpacked a wheel with this in its data."""
+    files = (made.settings.cache / "uv" / "archive-v0").glob("*/six/data.txt")
+    return [file for file in files if file.read_text().startswith(text)]
+
+
+def test_a_superseded_wheel_goes_and_the_one_in_use_stays(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server)
-    made.create([step("six")])
-    server.put("pypi", Wheel(name="six", version="2.0.0"))
-    made.create([{"name": "six", "install": ["six>=2"]}], again=True)
-    view = prune(keeping(made, 1).shop).data
+    superseded(made)
+    home = made.shop.home
+    before, files = taken(home.root), tree(home.root)
+    foreseen = prune(made.shop, dry_run=True).data
+    assert tree(home.root) == files
+    done = prune(made.shop).data
+    assert done == replace(foreseen, dry_run=False)
+    assert (kinds(done), cached(done)) == ([("old", "demo/1")], {"six==1.0.0"})
+    assert before - taken(home.root) == done.bytes > 5000
+    assert [(each.snapshot, each.distributions) for each in done.unrestorable] == [("demo/1.1", ("six==1.0.0",))]
+    assert (archives(made, "x"), len(archives(made, "v"))) == ([], 1)
+    again = prune(made.shop).data
+    assert (again.bytes, again.removed, again.unrestorable) == (0, (), ())
+    server.forget()
+    offline = made.offline()
+    assert (rebuild(offline.shop, "demo").exit, made.installed()) == (0, {"six": "2.0.0", "idna": "1.0.0"})
+    with pytest.raises(EnvforgeError) as caught:
+        rollback(offline.shop, "demo", "demo/1.1")
+    assert caught.value.code == "not-cached"
+    assert SIX.filename in (caught.value.cause or "")
+    assert not {NEWER.filename, IDNA.filename} & set((caught.value.cause or "").replace(",", " ").split())
+    assert not server.requests()
+    assert rollback(made.shop, "demo", "demo/1.1").data.built
+    assert (made.installed()["six"], audit(made.shop, "demo", deep=True).exit) == ("1.0.0", 0)
+
+
+def test_a_version_that_any_environment_holds_stays(tmp_path: Path, server: Server) -> None:
+    made = house(tmp_path, server)
+    made.create([step("six")], name="other")
+    superseded(made)
+    view = prune(made.shop).data
     assert (kinds(view), cached(view), view.unrestorable) == ([("old", "demo/1")], set(), ())
     assert rollback(made.offline().shop, "demo", "demo/1.1").data.built
-    assert made.installed() == {"six": "1.0.0"}
+    assert made.installed()["six"] == "1.0.0"
+
+
+def test_another_file_of_the_same_version_goes_too(tmp_path: Path, server: Server) -> None:
+    made = house(tmp_path, server)
+    made.create([step("six")])
+    server.put("pypi", replace(SIX, build="1", files=NEWER.files))
+    made.create([step("six")], again=True)
+    view = prune(keeping(made, 1).shop).data
+    assert (cached(view), archives(made, "x"), len(archives(made, "v"))) == ({"six==1.0.0"}, [], 1)
+    assert [each.distributions for each in view.unrestorable] == [("six==1.0.0",)]
+    assert rebuild(made.offline().shop, "demo").exit == 0
+
+
+def test_to_plan_a_superseded_version_again_takes_no_metadata(tmp_path: Path, server: Server) -> None:
+    made = house(tmp_path, server)
+    superseded(made)
+    prune(made.shop)
+    server.forget()
+    (found,) = made.plan([{"name": "six", "install": ["six<2"]}]).steps
+    assert [(change.name, change.after and change.after.version) for change in found.changes] == [("six", "1.0.0")]
+    assert not [request for request in server.requests() if ".whl" in request.path]
+
+
+def test_in_doubt_a_wheel_stays(tmp_path: Path, server: Server) -> None:
+    """Where a kept file is not known, where uv does not say which file it was, and beside another uv's layout."""
+    made = house(tmp_path, server)
+    superseded(made)
+    cache = made.settings.cache
+    entry = next((cache / "uv").glob("wheels-v*/index/*/six/1.0.0-*.http"))
+    held = Held(names=frozenset({"six", "idna", "pip", "setuptools"}), hashes=frozenset())
+
+    def going(held: Held) -> set[str]:
+        return {f"six=={wheel.version}" for wheel in surplus(cache, held).wheels if wheel.name == "six"}
+
+    assert going(held) == {"six==1.0.0", "six==2.0.0"}
+    assert going(replace(held, hashes=frozenset({sha256(NEWER)}))) == {"six==1.0.0"}
+    assert going(replace(held, unknown=frozenset({("six", "1.0")}))) == {"six==2.0.0"}
+    assert going(replace(held, unknown=frozenset({("six", "of old")}))) == set()
+    text = entry.read_bytes()
+    entry.write_bytes(text.replace(b"Sha256", b"Sha512"))
+    assert going(held) == {"six==2.0.0"}
+    entry.write_bytes(text)
+    other = cache / "uv" / "wheels-v9"
+    other.mkdir()
+    view = prune(made.shop).data
+    assert (kinds(view), cached(view), len(archives(made, "x"))) == ([("old", "demo/1")], set(), 1)
+    assert not other.exists(), "uv takes away what it does not know, so the next prune sees clear"
+    assert cached(prune(made.shop).data) == {"six==1.0.0"}
+
+
+def sha256(wheel: Wheel) -> str:
+    return hashlib.sha256(wheel.bytes()).hexdigest()
+
+
+def test_a_version_too_long_for_its_entry_stays(tmp_path: Path, server: Server) -> None:
+    made = house(tmp_path, server)
+    server.put("pypi", Wheel(name="six", version=f"1.5+{'.'.join(['local'] * 12)}"))
+    superseded(made)
+    assert not cached(prune(made.shop).data)
 
 
 def test_nothing_at_all(tmp_path: Path, server: Server) -> None:
@@ -500,6 +609,32 @@ def test_killed_in_the_middle_of_removing_the_next_one_finishes(tmp_path: Path, 
     ]
     assert not aside.exists()
     assert cli.run("history", "demo").data["generations"][0]["verdict"] == "conforms"
+
+
+def test_what_a_killed_repair_left_goes_once_its_lock_is_free(tmp_path: Path, server: Server) -> None:
+    cli = Cli(root=tmp_path)
+    write(cli, server, [step("six")])
+    assert cli.run("create", "demo").exit == 0
+    (cli.link() / "bin/activate").unlink()
+    shutil.rmtree(cli.site() / "six")
+    shutil.rmtree(cli.home / "cache/uv")
+    shelf = server.shelves["pypi"]
+    shelf.index = replace(shelf.index, faults=[Fault(file="six-*.whl", hang=True)])
+    child = cli.start("repair", "demo")
+    beside = cli.home / "generations/demo/.1.repair"
+    wait(beside, child)
+    answer = cli.run("prune")
+    assert [each["what"] for each in answer.data["skipped"]] == ["demo", "cache"], str(answer)
+    assert beside.is_dir()
+    child.send_signal(signal.SIGKILL)
+    finish(child)
+    answer = cli.run("prune")
+    contract(answer)
+    orphans = [each["what"] for each in answer.data["removed"] if each["kind"] == "orphan"]
+    assert (orphans, beside.exists()) == (["generations/demo/.1.repair"], False), str(answer)
+    shelf.index = replace(shelf.index, faults=())
+    assert cli.run("repair", "demo").exit == 0
+    assert cli.run("audit", "demo", "--deep").exit == 0
 
 
 def test_the_cache_lock(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the cache holds that nothing refers to any more: uv's part by distribution, envforge's own stores by file."""
+"""What the cache holds that nothing refers to any more: by distribution, and of those that are held by file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
-from .uv_cache import UvCache
+from .uv_cache import Unpacked, UvCache
 
 _NAME = re.compile(rb"^Name:[ \t]*(\S+)", re.MULTILINE | re.IGNORECASE)
 _HEAD = 16_384
@@ -20,20 +21,28 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What is still referred to: canonical names of distributions, and the sha256 of wheels and sdists."""
+    """What is still referred to: canonical names of distributions, and the sha256 of wheels and sdists.
+
+    ``unknown``: (canonical name, version) of what was installed from a file that nobody knows.
+    """
 
     names: frozenset[str]
     hashes: frozenset[str]
+    unknown: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surplus:
-    """What can go. ``uv``: name -> places that uv is told to clean; ``debris``: what goes from its cache besides.
+    """What can go.
 
-    ``own``: name -> places in envforge's own stores, under an empty name what is nobody's. ``hashes``: of the files
-    whose metadata or whose own bytes go, without which no lock is restored.
+    ``names``: of which uv is told to clean all; ``wheels``: single ones of names that are held; ``uv``: the places of
+    both, by name or ``name==version``; ``debris``: what goes from uv's cache besides. ``own``: likewise what goes from
+    envforge's own stores, under an empty name what is nobody's. ``hashes``: of the files whose metadata or whose own
+    bytes go, without which no lock is restored.
     """
 
+    names: tuple[str, ...]
+    wheels: tuple[Unpacked, ...]
     uv: Mapping[str, tuple[Path, ...]]
     debris: tuple[Path, ...]
     own: Mapping[str, tuple[Path, ...]]
@@ -43,12 +52,18 @@ class Surplus:
 def surplus(cache: Path, held: Held) -> Surplus:
     """Look for it; nothing is changed.
 
-    Pages of indexes stay: to plan what is held, the resolver also asks for names that then are not installed.
+    Pages of indexes stay: to plan what is held, the resolver also asks for names that then are not installed. Of names
+    that are held the metadata of every version stays: without it the same plan takes much longer.
     """
     uv = UvCache(cache / "uv")
-    going = [name for name in uv.names() if name not in held.names]
+    going = tuple(name for name in uv.names() if name not in held.names)
+    unpacked = {each: each.name in held.names and _superseded(each, held) for each in uv.unpacked()}
+    wheels = tuple(each for each, superseded in unpacked.items() if superseded)
+    whose = {sha256: f"{each.name}=={each.version}" for each in wheels for sha256 in each.hashes}
+    staying = held.hashes.union(*(each.hashes for each, superseded in unpacked.items() if not superseded))
+    exact = uv.familiar
     own: dict[str, list[Path]] = defaultdict(list)
-    hashes: set[str] = set()
+    hashes = set(whose) - staying
     names: dict[str, str] = {}  # sha256 of a wheel or sdist -> canonical name
     for folder in _entries(cache / "built" / "wheels"):
         name, source = _built(folder)
@@ -72,15 +87,35 @@ def surplus(cache: Path, held: Held) -> Surplus:
             own[names.get(file.name, "")].append(file)
     for file in _entries(cache / "known"):
         # What tells a damaged copy from a good one stays for as long as uv may have a copy.
-        if names.get(file.name, "") not in {*held.names, ""}:
-            own[names[file.name]].append(file)
+        name = names.get(file.name, "")
+        if name not in {*held.names, ""}:
+            own[name].append(file)
+        elif name and exact and file.name not in staying:
+            own[whose.get(file.name, "")].append(file)
     own[""] += _entries(cache / "scratch")
     return Surplus(
-        uv=uv.places(going),
+        names=going,
+        wheels=wheels,
+        uv=uv.places(going, wheels),
         debris=uv.dangling(),
         own={name: tuple(paths) for name, paths in sorted(own.items()) if paths},
         hashes=frozenset(each for each in hashes if _DIGEST.fullmatch(each)),
     )
+
+
+def _superseded(wheel: Unpacked, held: Held) -> bool:
+    """Whether nothing that stays was installed from it; False where that is not sure."""
+    if wheel.version is None or not wheel.hashes or wheel.hashes & held.hashes:
+        return False
+    return not any(name == wheel.name and _is(version, wheel.version) for name, version in held.unknown)
+
+
+def _is(text: str, version: Version) -> bool:
+    """Whether they are, or may be, the same version."""
+    try:
+        return Version(text) == version
+    except InvalidVersion:
+        return True
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -147,7 +147,7 @@ class _Prune:
         ]
         if not self._dry_run:
             self._shop.tell(Working(what="cleaning the cache"))
-            UvCache(cache / "uv").clean(sorted(going.uv))
+            UvCache(cache / "uv").clean(going.names, going.wheels)
             for path in (path for paths in going.own.values() for path in paths):
                 if path.is_dir():
                     self.left += delete(path)
@@ -162,13 +162,16 @@ def _held(home: Home, staying: Mapping[str, frozenset[int]]) -> Held:
     """What the snapshots of the generations that stay refer to. Raises EnvforgeError where one cannot be read."""
     names: set[str] = set()
     hashes: set[str] = set()
+    unknown: set[tuple[str, str]] = set()
     for name, generations in staying.items():
         for number in generations:
             for step in snapshots.numbers(home, name, number):
                 for item in snapshots.read(home, name, number, step).state.values():
                     names.add(item.name)
+                    if item.sha256 is None:
+                        unknown.add((item.name, item.version))
                     hashes |= {item.sha256 or "", (item.origin.sha256 if item.origin else None) or ""}
-    return Held(names=frozenset(names), hashes=frozenset(hashes - {""}))
+    return Held(names=frozenset(names), hashes=frozenset(hashes - {""}), unknown=frozenset(unknown))
 
 
 def _unrestorable(

@@ -120,7 +120,7 @@ class _Repairer:
         home, name, generation, plan = self._home, self.name, self.generation, self.need.plan
         started = clock.monotonic()
         prefix = home.prefix(name, generation)
-        beside = prefix.with_name(f".{generation}.repair")
+        beside = home.brought(name, generation)
         away = repairs.away(home, name, generation)
         hit = inside.poisoned(home, name, generation, self.need.whole.files)
         repairs.begin(home, name, generation, plan)

@@ -233,8 +233,9 @@ class RemoveView:
 class Pruned:
     """One thing that is gone, or would be. ``kind``: ``failed``, ``old`` (generations), ``orphan`` or ``cache``.
 
-    ``what``: ``ENV/G``, a path in the home, or the name of a distribution. ``bytes``: what is free once it and all that
-    stands before it are gone; what anything else links to as well counts nothing.
+    ``what``: ``ENV/G``, a path in the home, the name of a distribution, or ``name==version`` of a superseded wheel.
+    ``bytes``: what is free once it and all that stands before it are gone; what anything else links to as well counts
+    nothing.
     """
 
     kind: str

@@ -18,7 +18,7 @@ from .atomic import not_writable, sync_folder, write_text
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 _SWITCHING = re.compile(r"\.([A-Za-z0-9][A-Za-z0-9._-]*)\.switching", re.ASCII)
-_DISCARDED = re.compile(r"\.[1-9][0-9]{0,8}\.pruned", re.ASCII)
+_DISCARDED = re.compile(r"\.[1-9][0-9]{0,8}\.(pruned|repair)", re.ASCII)
 _LONGEST = 200
 _ADOPTED = "adopted"
 
@@ -189,8 +189,15 @@ class Home:
         """Where a generation's folder is moved to before its files go: half of it is never taken for all of it."""
         return self.generations_root / check_name(name) / f".{generation}.pruned"
 
+    def brought(self, name: str, generation: int) -> Path:
+        """Where a repair unpacks what it brings for a generation, beside it."""
+        return self.generations_root / check_name(name) / f".{generation}.repair"
+
     def discards(self, name: str) -> tuple[Path, ...]:
-        """What a prune that was killed has left of generations."""
+        """What a prune that was killed has left of generations, and a repair of what it had brought for one.
+
+        Whoever takes it away holds the environment's lock.
+        """
         folder = self.generations_root / check_name(name)
         return tuple(folder / entry for entry in sorted(_listed(folder)) if _DISCARDED.fullmatch(entry))
 
