@@ -43,6 +43,14 @@ def current(home: Home, name: str) -> tuple[int, Path]:
         from .generations import linked  # noqa: PLC0415 - only who finds nothing asks further
 
         gone = linked(home, name)
+        place = home.adopted(name, gone) if gone is not None else None
+        if place is not None:
+            raise EnvforgeError(
+                "generation-missing",
+                f"`{place}`, which was adopted as generation {gone} of `{name}`, is gone",
+                cause="no folder lies there, or the links to it lead elsewhere than was recorded",
+                hint=f"put it back there, or `envforge rebuild {name} --fresh` builds a generation from its profile",
+            )
         if gone is not None:
             raise EnvforgeError(
                 "generation-missing",
