@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -13,7 +14,7 @@ _ROOMS = frozenset({"site-packages", "bin", "lib", "lib64", "include", "share", 
 
 
 class Mender:
-    """For the prefix ``root``. ``beside``: a folder on the same file system, for what is under way; ``away``: where
+    """For the prefix ``root``. ``beside``: a folder for what is under way, best on the same file system; ``away``: where
     what no wheel holds is moved to. Both are made when they are needed.
 
     Paths are POSIX, relative to the prefix. Every method raises OSError, and EnvforgeError ``bad-path`` for a path that
@@ -25,10 +26,20 @@ class Mender:
         self._beside = beside
         self._away = away
         self._left: set[Path] = set()
+        self._arriving = self._root / ".envforge-repair"
+        self._arriving.unlink(missing_ok=True)
 
     def move_in(self, source: Path, path: str) -> None:
-        """Put ``source``, which lies on the same file system, in the place of ``path``."""
-        source.replace(self._place(path))
+        """Put ``source`` in the place of ``path``, in one rename."""
+        place = self._place(path)
+        try:
+            source.replace(place)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            # An environment that was adopted may lie on another file system.
+            shutil.copy2(source, self._arriving, follow_symlinks=False)
+            self._arriving.replace(place)
         self._forget_bytecode(path)
 
     def copy_in(self, source: Path, path: str) -> None:
@@ -65,7 +76,7 @@ class Mender:
             return
         target = self._away / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        place.replace(target)
+        shutil.move(place, target)
         self._forget_bytecode(path)
         self._left.add(place.parent)
 

@@ -10,6 +10,7 @@ from envforge.model.state import Debris, FileRow
 
 from .drift import unvouched
 
+_LEFT = frozenset({"leftover", "record-missing"})
 _BACK = frozenset({"missing", "modified"})
 
 
@@ -48,7 +49,7 @@ def mending(
         for row in (unvouched(drift, recorded.values()) if drift is not None else ())
         if row.path not in known
     ]
-    remove += [each.path for each in debris if not _holds(each.path, recorded)]
+    remove += [each.path for each in debris if each.kind in _LEFT and not _holds(each.path, recorded)]
     return Mending(
         files=tuple(files),
         doubted=tuple(doubted),
