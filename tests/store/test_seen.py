@@ -20,7 +20,7 @@ NEAR = FileRow(path="lib/both/a/b.py", size=1, mtime=2, inode=3, owners=("one",)
 KEPT = Observation(
     state={},
     clashes=(Clash(path="lib/both/__init__.py", declared={"one": "1", "two": None}, actual="2"),),
-    debris=(Debris(kind="leftover", name="~x", path="lib/~x", missing=("RECORD",)),),
+    debris=(Debris(kind="leftover", name="~x", path="lib/~x", missing=("RECORD",), rows=("../x",)),),
     files=(NEAR,),
     unreadable={"lib/pipe": "it is no file"},
 )

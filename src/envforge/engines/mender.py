@@ -14,8 +14,8 @@ _ROOMS = frozenset({"site-packages", "bin", "lib", "lib64", "include", "share", 
 
 
 class Mender:
-    """For the prefix ``root``. ``beside``: a folder for what is under way, best on the same file system; ``away``: where
-    what no wheel holds is moved to. Both are made when they are needed.
+    """For the prefix ``root``. ``beside``: a folder for what is under way, best on the same file system; ``away``:
+    where what no wheel holds is moved to. Both are made when they are needed.
 
     Paths are POSIX, relative to the prefix. Every method raises OSError, and EnvforgeError ``bad-path`` for a path that
     would lead out of the prefix.

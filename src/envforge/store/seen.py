@@ -129,7 +129,9 @@ def _kept(observation: Observation) -> dict[str, Any]:
     beside = tuple({f"{clash.path.rpartition('/')[0]}/" for clash in observation.clashes})
     return {
         "clashes": [[clash.path, dict(clash.declared), clash.actual] for clash in observation.clashes],
-        "debris": [[item.kind, item.name, item.path, list(item.missing)] for item in observation.debris],
+        "debris": [
+            [item.kind, item.name, item.path, list(item.missing), list(item.rows)] for item in observation.debris
+        ],
         "unreadable": dict(observation.unreadable),
         "files": [
             [row.path, row.size, row.mtime, row.inode, list(row.owners)]
@@ -146,8 +148,8 @@ def _observation(kept: Any) -> Observation:
             Clash(path=path, declared=dict(declared), actual=actual) for path, declared, actual in kept["clashes"]
         ),
         debris=tuple(
-            Debris(kind=kind, name=name, path=path, missing=tuple(missing))
-            for kind, name, path, missing in kept["debris"]
+            Debris(kind=kind, name=name, path=path, missing=tuple(missing), rows=tuple(rows))
+            for kind, name, path, missing, rows in kept["debris"]
         ),
         files=tuple(
             FileRow(path=path, size=size, mtime=mtime, inode=inode, owners=tuple(owners))
