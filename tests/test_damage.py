@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from kit.check import contract
-from kit.cli import PYTHON, Answer, Cli
+from kit.check import ended, errors
+from kit.cli import Cli
 from kit.index import Index, Server, serve
 from kit.wheels import Wheel
 
@@ -20,21 +19,7 @@ STEP = {"name": "six", "install": ["six"]}
 
 
 def write(cli: Cli, server: Server, steps: list[Any], **more: Any) -> None:
-    profile = {
-        "schema": 1, "name": "demo", "python": PYTHON, "indexes": [{"name": "pypi", "url": server.url("pypi")}],
-        "steps": steps, **more,
-    }  # fmt: skip
-    (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
-
-
-def ended(answer: Answer, status: int) -> Answer:
-    contract(answer)
-    assert answer.exit == status, str(answer)
-    return answer
-
-
-def ids(answer: Answer) -> set[tuple[str, str]]:
-    return {(each["id"], each["subject"]) for each in answer.document["findings"] if each["severity"] == "error"}
+    cli.profile(server.url("pypi"), steps, **more)
 
 
 @pytest.mark.parametrize("shared", ["auto", "copy"])
@@ -69,7 +54,7 @@ def test_a_run_step_may_not_spoil_what_is_installed(tmp_path: Path, code: str, f
     with serve({"pypi": Index(artefacts=[SIX])}) as server:
         cli = Cli(root=tmp_path)
         write(cli, server, [STEP, {"name": "spoil", "run": ["python", "-c", code]}])
-        assert (finding, "six") in ids(ended(cli.run("create", "demo"), 3))
+        assert (finding, "six") in errors(ended(cli.run("create", "demo"), 3))
         assert not cli.link().exists()
         ignore = [{"id": finding, "subject": "six", "because": "it is patched on purpose"}]
         write(cli, server, [STEP, {"name": "spoil", "run": ["python", "-c", code]}], ignore=ignore)
@@ -80,7 +65,7 @@ def test_a_smoke_check_may_not_spoil_what_it_proves(tmp_path: Path) -> None:
     with serve({"pypi": Index(artefacts=[SIX])}) as server:
         cli = Cli(root=tmp_path)
         write(cli, server, [STEP], smoke=[{"python": REMOVE}])
-        assert ("file-missing", "six") in ids(ended(cli.run("create", "demo"), 3))
+        assert ("file-missing", "six") in errors(ended(cli.run("create", "demo"), 3))
         assert not cli.link().exists()
 
 
@@ -102,7 +87,7 @@ def test_a_run_step_that_puts_another_build_in_place_violates_keep(tmp_path: Pat
         ]
         write(cli, server, [STEP, {"name": "other", "run": install}], guards=[{"keep": ["six"]}])
         answer = ended(cli.run("create", "demo"), 3)
-        assert ("kept-package-changed", "six") in ids(answer)
+        assert ("kept-package-changed", "six") in errors(answer)
 
 
 def test_a_folder_of_the_user_s_is_not_what_pip_or_a_check_runs(tmp_path: Path) -> None:
@@ -116,4 +101,4 @@ def test_a_folder_of_the_user_s_is_not_what_pip_or_a_check_runs(tmp_path: Path) 
         ended(cli.run("create", "demo", "--engine", "pip"), 0)
         assert cli.installed() == {"six": "1.0.0"}
         write(cli, server, [STEP], smoke=[{"import": ["ghost"]}])
-        assert ("smoke-failed", "import ghost") in ids(ended(cli.run("create", "demo", "--replace"), 3))
+        assert ("smoke-failed", "import ghost") in errors(ended(cli.run("create", "demo", "--replace"), 3))

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from kit.check import contract
-from kit.cli import PYTHON, Answer, Cli
+from kit.check import ended
+from kit.cli import Answer, Cli
 from kit.index import Index, Server, serve
 from kit.wheels import Wheel
 
@@ -26,11 +25,7 @@ IGNORE = [{"id": "file-clobbered", "because": "both are read by nobody"}]
 
 
 def write(cli: Cli, server: Server, steps: Sequence[Any]) -> None:
-    profile = {
-        "schema": 1, "name": "demo", "python": PYTHON, "indexes": [{"name": "pypi", "url": server.url("pypi")}],
-        "steps": [*steps], "ignore": IGNORE,
-    }  # fmt: skip
-    (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+    cli.profile(server.url("pypi"), steps, ignore=IGNORE)
 
 
 def install(*names: str) -> dict[str, Any]:
@@ -50,12 +45,6 @@ def create(house: tuple[Cli, Server], name: str, *steps: Any) -> Path:
     write(cli, server, steps)
     ended(cli.run("create", "demo", "--name", name))
     return cli.site(name)
-
-
-def ended(answer: Answer, status: int = 0) -> Answer:
-    contract(answer)
-    assert answer.exit == status, str(answer)
-    return answer
 
 
 def told(answer: Answer, severity: str = "error") -> set[tuple[str, str]]:

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from kit.check import contract
-from kit.cli import PYTHON, Answer, Cli, finish
+from kit.cli import Answer, Cli, finish
 from kit.index import Fault, Index, Server, serve
 from kit.wheels import Wheel
 
@@ -37,11 +36,7 @@ OLD_STEPS = [{"name": "six", "install": ["six<2"]}]
 
 
 def write_profile(cli: Cli, server: Server, steps: list[Any], **more: Any) -> None:
-    profile = {
-        "schema": 1, "name": "demo", "python": PYTHON, "indexes": [{"name": "pypi", "url": server.url("pypi")}],
-        "steps": steps, **more,
-    }  # fmt: skip
-    (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+    cli.profile(server.url("pypi"), steps, **more)
 
 
 def digest(folder: Path) -> Mapping[str, str]:

@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import yaml
-from kit.check import contract
-from kit.cli import PYTHON, Answer, Cli, finish
+from kit.check import ended
+from kit.cli import Cli, finish
 from kit.index import Index, serve
 from kit.wheels import Wheel
 
@@ -53,7 +52,7 @@ class Way:
 def spoil(cli: Cli) -> None:
     """All that a repair has to do: a distribution gone, one changed in place, one that is another, and foreign code."""
     if cli.installed() != WHOLE:
-        done(cli.run("create", "demo", "--replace"))
+        ended(cli.run("create", "demo", "--replace"))
     site = cli.site()
     shutil.rmtree(site / "idna", ignore_errors=True)
     with (site / "six/__init__.py").open("a") as stream:
@@ -77,25 +76,15 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     """An environment `demo` in use, whose files are all in the cache; what was killed before has left its traces."""
     with serve({"pypi": Index(artefacts=ARTEFACTS)}) as server:
         cli = Cli(root=tmp_path_factory.mktemp("kills"))
-        profile = {
-            "schema": 1, "name": "demo", "python": PYTHON, "indexes": [{"name": "pypi", "url": server.url("pypi")}],
-            "steps": STEPS, "smoke": [{"import": ["six", "idna"]}],
-        }  # fmt: skip
-        (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
-        done(cli.run("create", "demo"))
+        cli.profile(server.url("pypi"), STEPS, smoke=[{"import": ["six", "idna"]}])
+        ended(cli.run("create", "demo"))
         yield cli
-
-
-def done(answer: Answer) -> Answer:
-    contract(answer)
-    assert answer.exit == 0, str(answer)
-    return answer
 
 
 def conforms(cli: Cli, name: str) -> None:
     """The environment in use, if there is one, is what was recorded."""
     if cli.link(name).exists():
-        answer = done(cli.run("audit", name))
+        answer = ended(cli.run("audit", name))
         assert [each for each in answer.document["findings"] if each["severity"] == "error"] == [], str(answer)
 
 
@@ -137,7 +126,7 @@ def killed(cli: Cli, way: Way, draw: random.Random, lasts: float) -> None:
         conforms(cli, way.name)
     # Killed after the switch, there is something to replace.
     more = ["--replace"] if cli.link(way.name).exists() and way.words[0] == "create" else []
-    done(cli.run(*dict.fromkeys([*way.words, *more])))
+    ended(cli.run(*dict.fromkeys([*way.words, *more])))
     assert cli.installed(way.name) == way.holds
     left = [path.name for path in (cli.home / "envs").iterdir() if path.name.startswith(".")]
     assert left == [], "no half made link"
@@ -145,7 +134,7 @@ def killed(cli: Cli, way: Way, draw: random.Random, lasts: float) -> None:
     if way.name == FIRST or way.spoil is not None:
         conforms(cli, way.name)
     if way.name == FIRST:
-        done(cli.run("remove", FIRST))
+        ended(cli.run("remove", FIRST))
 
 
 def undisturbed(cli: Cli, way: Way) -> float:
@@ -153,10 +142,10 @@ def undisturbed(cli: Cli, way: Way) -> float:
     if way.spoil is not None:
         way.spoil(cli)
     started = time.monotonic()
-    done(cli.run(*way.words))
+    ended(cli.run(*way.words))
     lasts = time.monotonic() - started
     if way.name == FIRST:
-        done(cli.run("remove", FIRST))
+        ended(cli.run("remove", FIRST))
     return lasts
 
 

@@ -9,12 +9,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from kit.check import contract
-from kit.cli import PYTHON, Answer, Cli
+from kit.cli import Answer, Cli
 from kit.index import Index, serve
 from kit.wheels import Wheel
 
@@ -40,12 +38,8 @@ def cli() -> Iterator[Cli]:
     try:
         with serve({"pypi": Index(artefacts=[Wheel(name="six", version="1.0.0")])}) as server:
             cli = Cli(root=root)
-            profile: dict[str, Any] = {
-                "schema": 1, "name": "demo", "python": PYTHON,
-                "indexes": [{"name": "pypi", "url": server.url("pypi")}],
-                "steps": [{"name": "six", "install": ["six"]}], "commands": {"hello": ["echo", "hello"]},
-            }  # fmt: skip
-            (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+            steps = [{"name": "six", "install": ["six"]}]
+            cli.profile(server.url("pypi"), steps, commands={"hello": ["echo", "hello"]})
             assert cli.run("create", "demo").exit == 0
             yield cli
     finally:

@@ -7,14 +7,13 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from forge.by_hand import add, made, site
 from forge.by_hand import stamps as touched
-from kit.check import contract
-from kit.cli import PYTHON, Answer, Cli
+from kit.check import ended, errors
+from kit.cli import PYTHON, Cli
 from kit.index import Index, Server, serve
 from kit.wheels import Wheel
 
@@ -28,27 +27,10 @@ def house(tmp_path: Path) -> Iterator[tuple[Cli, Server]]:
     """An environment `demo` with dep and six 1.0.0, and the index that also has six 2.0.0."""
     with serve({"pypi": Index(artefacts=[SIX, SEVEN, DEP])}) as server:
         cli = Cli(root=tmp_path)
-        profile: dict[str, Any] = {
-            "schema": 1,
-            "name": "demo",
-            "python": PYTHON,
-            "indexes": [{"name": "pypi", "url": server.url("pypi")}],
-            "steps": [{"name": "all", "install": ["dep", "six<2"]}],
-            "guards": [{"hold": "six<2"}],
-        }
-        (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+        steps = [{"name": "all", "install": ["dep", "six<2"]}]
+        cli.profile(server.url("pypi"), steps, guards=[{"hold": "six<2"}])
         ended(cli.run("create", "demo"), 0)
         yield cli, server
-
-
-def ended(answer: Answer, status: int) -> Answer:
-    contract(answer)
-    assert answer.exit == status, str(answer)
-    return answer
-
-
-def errors(answer: Answer) -> set[tuple[str, str]]:
-    return {(each["id"], each["subject"]) for each in answer.document["findings"] if each["severity"] == "error"}
 
 
 def stamps(cli: Cli) -> dict[str, tuple[int, int, int]]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-import yaml
-from kit.check import contract
-from kit.cli import PYTHON, Answer, Cli
+from kit.check import ended
+from kit.cli import Cli
 from kit.index import Index, serve
 from kit.wheels import Wheel
 
@@ -18,19 +16,9 @@ from kit.wheels import Wheel
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     with serve({"pypi": Index(artefacts=[Wheel(name="six", version="1.0.0")])}) as server:
         cli = Cli(root=tmp_path_factory.mktemp("gone"))
-        profile: dict[str, Any] = {
-            "schema": 1, "name": "demo", "python": PYTHON, "indexes": [{"name": "pypi", "url": server.url("pypi")}],
-            "steps": [{"name": "six", "install": ["six"]}],
-        }  # fmt: skip
-        (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+        cli.profile(server.url("pypi"), [{"name": "six", "install": ["six"]}])
         ended(cli.run("create", "demo"))
         yield cli
-
-
-def ended(answer: Answer, status: int = 0) -> Answer:
-    contract(answer)
-    assert answer.exit == status, str(answer)
-    return answer
 
 
 def in_use(cli: Cli) -> int:

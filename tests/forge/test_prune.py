@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from engines.house import House
 from kit.check import contract
-from kit.cli import PYTHON, Cli, finish
+from kit.cli import Cli, finish
 from kit.index import Fault, Index, Server, serve
 from kit.wheels import Sdist, Wheel
 
@@ -547,11 +546,7 @@ def test_a_failed_build_removes_nothing(tmp_path: Path, server: Server) -> None:
 
 
 def write(cli: Cli, server: Server, steps: list[Any]) -> None:
-    profile = {
-        "schema": 1, "name": "demo", "python": PYTHON, "indexes": [{"name": "pypi", "url": server.url("pypi")}],
-        "steps": steps,
-    }  # fmt: skip
-    (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+    cli.profile(server.url("pypi"), steps)
 
 
 def wait(mark: Path, child: subprocess.Popen[str]) -> None:

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from engines.house import House
 from kit.check import contract
-from kit.cli import PYTHON, Cli, finish
+from kit.cli import Cli, finish
 from kit.index import Index, Server, serve
 from kit.wheels import Sdist, Wheel
 
@@ -244,11 +243,7 @@ def test_guards_and_smoke_checks_still_count(tmp_path: Path) -> None:
 
 
 def write(cli: Cli, server: Server, steps: list[Any]) -> None:
-    profile = {
-        "schema": 1, "name": "demo", "python": PYTHON, "indexes": [{"name": "pypi", "url": server.url("pypi")}],
-        "steps": steps,
-    }  # fmt: skip
-    (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+    cli.profile(server.url("pypi"), steps)
 
 
 def test_killed_in_the_middle_and_two_at_once(tmp_path: Path) -> None:

@@ -8,11 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from kit.check import contract
+from kit.check import ended
 from kit.cli import PYTHON, Answer, Cli
 from kit.index import Index, Server, serve
 from kit.wheels import Wheel
@@ -28,23 +26,10 @@ def house(tmp_path: Path) -> Iterator[tuple[Cli, Server]]:
     """An environment `demo` with dep and six 1.0.0, and an index that also has six 2.0.0 and stray."""
     with serve({"pypi": Index(artefacts=[SIX, SEVEN, DEP, STRAY])}) as server:
         cli = Cli(root=tmp_path)
-        profile: dict[str, Any] = {
-            "schema": 1,
-            "name": "demo",
-            "python": PYTHON,
-            "indexes": [{"name": "pypi", "url": server.url("pypi")}],
-            "steps": [{"name": "all", "install": ["dep", "six<2"]}],
-            "guards": [{"hold": "six<2"}],
-        }
-        (cli.work / "profiles/demo.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+        steps = [{"name": "all", "install": ["dep", "six<2"]}]
+        cli.profile(server.url("pypi"), steps, guards=[{"hold": "six<2"}])
         ended(cli.run("create", "demo"), 0)
         yield cli, server
-
-
-def ended(answer: Answer, status: int) -> Answer:
-    contract(answer)
-    assert answer.exit == status, str(answer)
-    return answer
 
 
 def repaired(cli: Cli, *arguments: str) -> Answer:

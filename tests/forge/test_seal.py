@@ -8,16 +8,15 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from forge import small_home
-from kit.check import contract
-from kit.cli import PYTHON, Answer, Cli, finish
+from kit.check import ended
+from kit.cli import Cli, finish
 from kit.index import Index, Server, serve
 from kit.plain import need_plain, plainly
 from kit.wheels import Wheel
@@ -49,11 +48,7 @@ def leave(tmp_path: Path) -> Iterator[None]:
 
 
 def profile(cli: Cli, server: Server, name: str = "demo", **more: Any) -> None:
-    data: Mapping[str, Any] = {
-        "schema": 1, "name": name, "python": PYTHON, "indexes": [{"name": "pypi", "url": server.url("pypi")}],
-        "steps": [{"name": "all", "install": ["six<2"]}], **more,
-    }  # fmt: skip
-    (cli.work / f"profiles/{name}.yaml").write_text(yaml.safe_dump(data, sort_keys=False))
+    cli.profile(server.url("pypi"), [{"name": "all", "install": ["six<2"]}], name, **more)
 
 
 @pytest.fixture
@@ -64,12 +59,6 @@ def house(tmp_path: Path) -> Iterator[tuple[Cli, Server]]:
         cli = Cli(root=tmp_path, plain=True)
         profile(cli, server)
         yield cli, server
-
-
-def ended(answer: Answer, status: int = 0) -> Answer:
-    contract(answer)
-    assert answer.exit == status, str(answer)
-    return answer
 
 
 def writable(folder: Path) -> list[str]:

@@ -48,6 +48,18 @@ def contract(answer: Answer) -> None:
         assert not document["error"]["message"].endswith("."), document["error"]
 
 
+def ended(answer: Answer, status: int = 0) -> Answer:
+    """The answer, which keeps the contract and ended so."""
+    contract(answer)
+    assert answer.exit == status, str(answer)
+    return answer
+
+
+def errors(answer: Answer) -> set[tuple[str, str]]:
+    """Id and subject of every finding of severity error."""
+    return {(each["id"], each["subject"]) for each in answer.document["findings"] if each["severity"] == "error"}
+
+
 def expected(run: Mapping[str, Any], answer: Answer, cli: Cli, server: Server) -> None:
     """What an entry of ``expect`` says, key by key."""
     assert answer.exit == run.get("exit", 0), str(answer)

@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 import envforge
 
@@ -95,6 +97,12 @@ class Cli:
     @property
     def work(self) -> Path:
         return self.root / "work"
+
+    def profile(self, index: str, steps: Sequence[Any], name: str = "demo", **more: Any) -> None:
+        """Write a profile to where a name finds it; ``index``: the URL of its only one."""
+        data = {"schema": 1, "name": name, "python": PYTHON, "indexes": [{"name": "pypi", "url": index}]}
+        text = yaml.safe_dump({**data, "steps": [*steps], **more}, sort_keys=False)
+        (self.work / f"profiles/{name}.yaml").write_text(text)
 
     def link(self, environment: str = "demo") -> Path:
         return self.home / "envs" / environment

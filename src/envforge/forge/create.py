@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from envforge.model.errors import EnvforgeError, InterruptedByUserError, LeftoverError, UsageError
@@ -13,34 +13,27 @@ from envforge.model.plan import Plan, StepPlan
 from envforge.model.profile import Profile
 from envforge.model.progress import Note, StepDone, Working
 from envforge.model.result import Build, Result, SmokeResult
-from envforge.model.snapshot import Snapshot
-from envforge.model.state import Observation, State
+from envforge.model.state import State
 from envforge.probe import launch, pythons, stubs
 from envforge.probe import machine as machines
-from envforge.probe import prefix as prefixes
-from envforge.rules.diff import changes as differences
 from envforge.store import profiles as kept_profiles
-from envforge.store import snapshots
 from envforge.store.atomic import FULL
-from envforge.store.journal import QUARANTINED, Journal
-from envforge.store.layout import Home, check_name
+from envforge.store.layout import check_name
 from envforge.store.locking import hold
 from envforge.system import clock
 
 from . import quarantining, sealing, smoke
 from .bench import Bench, bench
 from .executor import Executor, Stopped
-from .generations import put_in_place, sealed
+from .generations import put_in_place
+from .interrupted import abandon, left_over
 from .launching import remember
 from .plan import bundled_pip, check, first_planner, gpu_findings, predict, target
 from .planner import Planner
 from .pruning import thin_out
 from .reach import reach
-from .remove import delete
 from .shop import Shop
 from .trust import Recorded
-
-_OVER = frozenset({"switched", "abandoned", "pruned", QUARANTINED})
 
 
 def create(
@@ -146,15 +139,6 @@ def _unbuilt(predicted: Plan, name: str, seconds: float) -> Build:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Interrupted:
-    """An unfinished generation. ``done``: how many of its steps are whole and are what the plan foresees."""
-
-    generation: int
-    done: int
-    observation: Observation | None
-
-
 class _Maker:
     """Carries one build through, and leaves the records right however it ends.
 
@@ -187,7 +171,7 @@ class _Maker:
 
     def make(self, command: str, started: float) -> Result[Build]:
         home = self._shop.home
-        left = self._left_over()
+        left = left_over(self._shop, self._name, self._plan, self._work.facts.version)
         if left is not None and left.done and left.observation is not None:
             generation, first = left.generation, left.done
             executor = self._executor(generation)
@@ -198,7 +182,7 @@ class _Maker:
             )
         else:
             if left is not None:
-                self._abandon(left.generation)
+                abandon(self._shop, self._name, left.generation)
             generation, first, continued = home.next_generation(self._name), 0, None
             home.make_record(self._name, generation)
             executor = self._executor(generation)
@@ -298,70 +282,6 @@ class _Maker:
             raise Stopped(planner.timeline.findings)
         return planner, later
 
-    # -- what an earlier build left -----------------------------------------------------------------------------------
-
-    def _left_over(self) -> _Interrupted | None:
-        """The last generation, if its build was neither finished nor given up."""
-        home = self._shop.home
-        numbers = home.generations(self._name)
-        if not numbers or home.current(self._name) == numbers[-1]:
-            return None
-        generation = numbers[-1]
-        if home.adopted(self._name, generation) is not None:
-            return None  # no build left it, and nothing of it is envforge's to go on with or to remove
-        events = Journal(home.journal(self._name, generation)).events()
-        if not events and home.prefix(self._name, generation).exists():
-            return None  # somebody took its journal: nobody can say that it never was in use
-        # What a guard stopped is kept to look at; what a broken world stopped is taken up again.
-        if any(event.kind in _OVER or (event.kind == "failed" and "findings" in event.data) for event in events):
-            return None
-        if sealed(home, self._name, generation):
-            sealing.open_(home, self._name, generation)  # it was about to go into use
-        observation = self._whole(home, generation)
-        done = snapshots.latest(home, self._name, generation) if observation is not None else None
-        return _Interrupted(generation=generation, done=done.step if done else 0, observation=observation)
-
-    def _whole(self, home: Home, generation: int) -> Observation | None:
-        """What lies there, if it is exactly the last snapshot, and that exactly what the plan foresees; else None."""
-        try:
-            snapshot = snapshots.latest(home, self._name, generation)
-            if snapshot is None or not self._goes_on_from(snapshot, kept_profiles.text(home, self._name, generation)):
-                return None
-            rows = snapshots.read(home, self._name, generation, snapshot.step, files=True).files
-            prefix = home.prefix(self._name, generation)
-            if prefixes.changed(prefix, rows):
-                return None
-            observation = prefixes.look(prefix)
-        except EnvforgeError:
-            return None
-        if {row.path for row in observation.files} != {row.path for row in rows}:
-            return None
-        return observation
-
-    def _goes_on_from(self, snapshot: Snapshot, text: str) -> bool:
-        """Whether this build, had it not been interrupted, would stand where the snapshot does."""
-        return (
-            0 < snapshot.step <= len(self._plan.steps)
-            and text == self._profile.text
-            and snapshot.python == self._work.facts.version
-            and snapshot.engine == self._shop.settings.engine
-            and _foreseen(snapshot, self._plan.steps[: snapshot.step])
-        )
-
-    def _abandon(self, generation: int) -> None:
-        self._say(
-            f"generation {generation} of `{self._name}`, left by an interrupted build, is removed: this starts clean"
-        )
-        Journal(self._shop.home.journal(self._name, generation)).append("abandoned")
-        left = delete(self._shop.home.prefix(self._name, generation))
-        if left:
-            raise LeftoverError(
-                "leftover",
-                f"{len(left)} files of it could not be removed",
-                cause=left[0],
-                hint="make them writable, then run it again",
-            )
-
     # -- small things -----------------------------------------------------------------------------------------------
 
     def _executor(self, generation: int) -> Executor:
@@ -431,12 +351,3 @@ class _Maker:
             seconds=clock.monotonic() - started,
             in_use=self._shop.home.current(self._name),
         )
-
-
-def _foreseen(snapshot: Snapshot, steps: Sequence[StepPlan]) -> bool:
-    """Whether the plan would come to the very same files by the steps that the snapshot holds."""
-    wanted: State = steps[-1].state
-    return not any(
-        change.before is None or change.after is None or change.before.sha256 != change.after.sha256
-        for change in differences(wanted, snapshot.state)
-    )
