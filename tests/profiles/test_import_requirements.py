@@ -11,6 +11,7 @@ from envforge.model.draft import SourceFormat
 from envforge.model.errors import InvalidFileError, UsageError
 from envforge.model.profile import Keep
 
+DEFAULT_HOST = ("pypi", "org")
 TRIO = ("torch", "torchvision", "torchaudio")
 
 
@@ -22,7 +23,8 @@ def case(tmp_path: Path) -> Case:
 def test_requirements_become_one_step(case: Case) -> None:
     found = case.draft(
         "requirements.txt",
-        "# what it needs\nFlask>=2,<4  # the server\n\nuvicorn[standard] \\\n  >=0.30\ntomli; python_version < '3.11'\nFlask>=2,<4\n",
+        "# what it needs\nFlask>=2,<4  # the server\n\nuvicorn[standard] \\\n  >=0.30\n"
+        "tomli; python_version < '3.11'\nFlask>=2,<4\n",
     )
     assert found.format is SourceFormat.REQUIREMENTS
     assert found.installs == [("Flask>=2,<4", "uvicorn[standard] >=0.30", "tomli; python_version < '3.11'")]
@@ -79,8 +81,7 @@ def test_other_indexes(case: Case) -> None:
 
 
 def test_the_default_index_needs_no_address(case: Case) -> None:
-    host = ".".join(("pypi", "org"))
-    found = case.draft("requirements.txt", f"-i https://{host}/simple\nsix\n")
+    found = case.draft("requirements.txt", f"-i https://{'.'.join(DEFAULT_HOST)}/simple\nsix\n")
     assert found.profile.indexes[0].url is None
 
 
@@ -101,26 +102,42 @@ def test_credentials_are_never_written(case: Case) -> None:
     assert found.installs == [
         ("a @ git+https://git.example.org/o/a.git@v1", "b @ https://files.example.org/b-1.0-py3-none-any.whl")
     ]
-    assert {line for line, text in found.lost.items() if "credentials in the URL" in text} == {1, 2, 3, 4}
+    assert {line for line, text in found.lost.items() if "credentials in the URL" in text} == {1, 2, 3, 4, 6}
+
+
+WHEEL = f"https://f.example.org/x-1-py3-none-any.whl#sha256={'a' * 64}"
+ARCHIVE = "https://git.example.org/o/proj/archive/refs/heads/main.zip"
 
 
 @pytest.mark.parametrize(
-    ("line", "wanted"),
+    ("line", "name", "source"),
     [
-        ("git+https://git.example.org/o/proj.git@v1#egg=proj[all]&subdirectory=sub", "proj[all]@ git+https://git.example.org/o/proj.git@v1#subdirectory=sub"),
-        ("-e git+https://git.example.org/o/proj.git#egg=proj", "proj@ git+https://git.example.org/o/proj.git"),
-        ("git+ssh://git@git.example.org/o/proj", "proj@ git+ssh://git@git.example.org/o/proj"),
-        ("https://git.example.org/o/proj/archive/refs/heads/main.zip", "proj@ https://git.example.org/o/proj/archive/refs/heads/main.zip"),
-        ("https://f.example.org/a_b-1.0.tar.gz ; sys_platform == 'linux'", 'a-b@ https://f.example.org/a_b-1.0.tar.gz ; sys_platform == "linux"'),
-        (f"https://f.example.org/x-1-py3-none-any.whl#sha256={'a' * 64}", f"x@ https://f.example.org/x-1-py3-none-any.whl#sha256={'a' * 64}"),
-        ("./wheels/x-1-py3-none-any.whl", "x@ ./wheels/x-1-py3-none-any.whl"),
-        ("mine @ ./mine", "mine@ ./mine"),
-        ("mine@file:///srv/mine", "mine@ file:///srv/mine"),
+        (
+            "git+https://git.example.org/o/proj.git@v1#egg=proj[all]&subdirectory=sub",
+            "proj[all]",
+            "git+https://git.example.org/o/proj.git@v1#subdirectory=sub",
+        ),
+        (
+            "-e git+https://git.example.org/o/proj.git#egg=proj-1.0",
+            "proj",
+            "git+https://git.example.org/o/proj.git",
+        ),
+        ("git+ssh://git@git.example.org/o/proj", "proj", "git+ssh://git@git.example.org/o/proj"),
+        (ARCHIVE, "proj", ARCHIVE),
+        (
+            "https://f.example.org/a_b-1.0.tar.gz ; os_name == 'posix'",
+            "a-b",
+            'https://f.example.org/a_b-1.0.tar.gz ; os_name == "posix"',
+        ),
+        (WHEEL, "x", WHEEL),
+        ("./wheels/x-1-py3-none-any.whl", "x", "./wheels/x-1-py3-none-any.whl"),
+        ("mine @ ./mine", "mine", "./mine"),
+        ("mine@file:///srv/mine", "mine", "file:///srv/mine"),
     ],
-)  # fmt: skip
-def test_sources(case: Case, line: str, wanted: str) -> None:
+)
+def test_sources(case: Case, line: str, name: str, source: str) -> None:
     found = case.draft("requirements.txt", line)
-    assert found.installs[0][0].replace(" @ ", "@ ") == wanted
+    assert found.installs == [(f"{name} @ {source}",)]
     assert found.lost == {}
 
 
@@ -166,12 +183,22 @@ def test_includes_count_from_the_file_that_names_them(case: Case) -> None:
     assert f"({case.folder}/sub/bounds.txt line 2)" in " ".join(found.text.replace("#", " ").split())
 
 
+def test_a_chain_of_files_is_not_endless(case: Case) -> None:
+    for number in range(40):
+        case.put(f"{number}.txt", f"-r {number + 1}.txt\n")
+    with pytest.raises(InvalidFileError) as caught:
+        case.draft("requirements.txt", "-r 0.txt\n")
+    assert "more than 20 files" in str(caught.value.cause)
+
+
 def test_a_circle_is_named(case: Case) -> None:
     case.put("a.txt", "-r requirements.txt\n")
     with pytest.raises(InvalidFileError) as caught:
         case.draft("requirements.txt", "six\n-r a.txt\n")
     assert caught.value.code == "invalid-import"
-    assert "a.txt:1:1: `-r` goes in a circle: `requirements.txt` -> `a.txt` -> `requirements.txt`" in str(caught.value.cause)
+    assert "a.txt:1:1: `-r` goes in a circle: `requirements.txt` -> `a.txt` -> `requirements.txt`" in str(
+        caught.value.cause
+    )
 
 
 @pytest.mark.parametrize("name", ["gone.txt", "folder"])

@@ -24,7 +24,7 @@ def parse(text: Text) -> dict[str, Any]:
         return tomllib.loads(text.content.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
         found = _WHERE.search(str(error))
-        line, column = (int(found[1]), int(found[2])) if found else (None, 1)
+        line, column = (int(found[1]), int(found[2])) if found else (text.content.count("\n") + 1, 1)
         message = _WHERE.sub("", str(error)).strip()
         raise broken(text.place.at(line), f"TOML: {message[:1].lower()}{message[1:]}", column=column) from error
     except (RecursionError, ValueError) as error:

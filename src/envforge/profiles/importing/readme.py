@@ -13,7 +13,7 @@ _FENCE = re.compile(r"(?P<indent>\s*)(?P<fence>`{3,}|~{3,})\s*\{?\.?(?P<language
 _SHELLS = frozenset({"bash", "sh", "shell", "zsh", "console", "shell-session", "shellsession", "terminal"})
 _PROMPT = re.compile(r"\s*(?:\([\w.-]+\)\s*)?(?:[\w.@~:/-]+)?[$%]\s+")
 _COMMAND = re.compile(
-    r"(?m)^\s*(?:\$\s+|!|%)?(?:sudo\s+)?(?:pip3?|conda|mamba|micromamba|uv|python3?\s+-m\s+(?:pip|venv))\s"
+    r"(?m)^[ \t]*(?:\$[ \t]+|!|%)?(?:sudo[ \t]+)?(?:pip3?|conda|mamba|micromamba|uv|python3?\s+-m\s+(?:pip|venv))\s"
 )
 
 

@@ -15,9 +15,10 @@ _WORDS = {NoteKind.ASSUMED: "assumed", NoteKind.LOST: "not carried over"}
 
 def render(draft: Draft) -> str:
     """The YAML text; `loader.loads` reads the draft's profile from it."""
-    plain = {key: value for key, value in document(draft.profile).items() if value not in ("", [], {}, None)}
-    if isinstance(plain.get("conda"), dict):
-        plain["conda"] = {key: value for key, value in plain["conda"].items() if value}
+    whole = document(draft.profile)
+    if "conda" in whole:
+        whole["conda"] = {key: value for key, value in whole["conda"].items() if value}
+    plain = {key: value for key, value in whole.items() if value not in ("", [], {}, None)}
     rows = _comment(f"A first profile, from `{draft.source}`, read as {draft.format.words}.")
     rows += _comment("Read what is said below, take it out, then try `envforge plan` on this file.")
     # What belongs to a part that there is not is said at the top.

@@ -35,7 +35,7 @@ def requirement(sketch: Sketch, place: Place, text: str, *, editable: bool = Fal
 
     ``text`` is PEP 508, a URL, a path or pip's older forms of them.
     """
-    stripped = text.strip()
+    stripped = " ".join(text.split())
     named = _NAMED.match(stripped)
     if named is not None and ";" not in named["head"]:
         found = _reference(sketch, place, named["rest"], named["head"])
@@ -65,7 +65,7 @@ def _plain(sketch: Sketch, place: Place, text: str) -> str | None:
     except InvalidRequirement:
         sketch.lose(place, f"`{_short(text)}`: it is no requirement")
         return None
-    return _without_local(sketch, place, parsed) or " ".join(text.split())
+    return _without_local(sketch, place, parsed) or text
 
 
 def _without_local(sketch: Sketch, place: Place, parsed: Requirement) -> str | None:

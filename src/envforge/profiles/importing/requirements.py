@@ -16,6 +16,7 @@ from envforge.profiles.importing.sketch import Ask, Sketch
 from envforge.profiles.importing.text import Place, Text, broken
 
 _COMMENT = re.compile(r"(^|\s)#.*$")
+_DEEPEST = 20
 _OPTIONS = re.compile(r"\s(?=--?[A-Za-z])")
 _WHY = {
     "--hash": "the hashes: envforge records those of what it installs, and checks them when it restores",
@@ -143,6 +144,8 @@ def _include(reading: Reading, ask: Ask, place: Place, name: str, *, bound: bool
     if real in reading.chain:
         circle = " -> ".join(f"`{path.name}`" for path in (*reading.chain, real))
         raise broken(place, f"`{what}` goes in a circle: {circle}")
+    if len(reading.chain) > _DEEPEST:
+        raise broken(place, f"`{what}` leads through more than {_DEEPEST} files, one named by the other")
     if (real, bound) in reading.seen:
         return
     reading.seen.add((real, bound))

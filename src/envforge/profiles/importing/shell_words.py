@@ -13,6 +13,8 @@ _BLANK = " \t"
 _META = frozenset("\n;&|()<> \t")
 _REDIRECT = re.compile(r"\d*(<<<|<<-?|>>|>&|<&|<>|>\||[<>])|&>>?")
 _OPERATOR = re.compile(r"&&|\|\||;;|\|&|[;|&()]")
+_PLAIN = re.compile(r"[^\s;&|()<>'\"\\$`]+")
+_PLAIN_QUOTED = re.compile(r'[^"\\$`]+')
 _VARIABLE = re.compile(r"\$(?:(\w+|[@*#?$!-])|\{(\w+)(?::?([-=])([^{}$`]*))?\})")
 
 
@@ -161,8 +163,14 @@ class _Scanner:
         elif character in "$`":
             self._expansion(parts)
         else:
-            parts.append(Part(text=character))
-            self._skip(1)
+            self._plain(parts, _PLAIN)
+
+    def _plain(self, parts: list[Part], what: re.Pattern[str]) -> None:
+        """As many characters as stand for themselves; one at least."""
+        found = what.match(self.text, self.position)
+        text = found[0] if found is not None else self.text[self.position]
+        parts.append(Part(text=text))
+        self._skip(len(text))
 
     def _quoted(self, parts: list[Part]) -> None:
         self._skip(1)
@@ -180,8 +188,7 @@ class _Scanner:
             elif character in "$`":
                 self._expansion(parts)
             else:
-                parts.append(Part(text=character))
-                self._skip(1)
+                self._plain(parts, _PLAIN_QUOTED)
 
     def _expansion(self, parts: list[Part]) -> None:
         """A variable; or what only a shell could work out, which stands as a variable that nobody sets."""
