@@ -19,10 +19,11 @@ from .session import Globals
 
 VERBS = (
     "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff",
-    "audit", "repair", "accept", "adopt", "rebuild", "rollback", "run", "seal", "unseal", "prune", "remove",
+    "audit", "repair", "accept", "adopt", "import", "rebuild", "rollback", "run", "seal", "unseal", "prune", "remove",
 )  # fmt: skip
 
 
+_MODULES = {"import": "import_"}  # a word of Python names no module
 _PROGRAM = "envforge"
 _COMPLETION = "_ENVFORGE_COMPLETE"
 _FOR_ALL = "For every command: --home DIR, --config FILE, --offline, --quiet, --verbose; see envforge --help."
@@ -78,7 +79,7 @@ class Verbs(TyperGroup):
                 f"there is no command `{cmd_name}`",
                 hint=f"did you mean {' or '.join(f'`{one}`' for one in close)}?" if close else "see `envforge --help`",
             )
-        module = importlib.import_module(f"envforge.cli.{cmd_name}")
+        module = importlib.import_module(f"envforge.cli.{_MODULES.get(cmd_name, cmd_name)}")
         single = typer.Typer(add_completion=False)
         single.command(
             cmd_name,
