@@ -145,6 +145,7 @@ def test_sources(case: Case, line: str, name: str, source: str) -> None:
     ("line", "said"),
     [
         ("-e .", "write `NAME @ .`"),
+        ("-e .[all]", "write `NAME[all] @ .`"),
         ("./mine", "write `NAME @ ./mine`"),
         ("hg+https://hg.example.org/x#egg=x", "from Git only"),
         ("git+git@git.example.org:o/x.git", "git+ssh://git@HOST/PATH"),

@@ -171,6 +171,8 @@ def test_how_else_pip_is_called(case: Case, line: str) -> None:
         ("pip download six", "`pip download`"),
         ("uv sync", "`uv sync`"),
         ("poetry install", "`poetry install`"),
+        ("python setup.py install", "`python setup.py`"),
+        ("login geheim", "`login`"),
         ("conda env remove -n x", "`conda env remove`"),
         ("conda remove numpy", "`conda remove`"),
         ("conda create --file list.txt", "`--file`"),
@@ -179,6 +181,23 @@ def test_how_else_pip_is_called(case: Case, line: str) -> None:
 )
 def test_what_is_not_carried_over(case: Case, line: str, said: str) -> None:
     assert said in case.draft("install.sh", f"pip install idna\n{line}\n").lost[2]
+
+
+def test_what_an_index_of_torch_is_asked_for_alone_comes_from_it(case: Case) -> None:
+    index = "https://dl.example.org/whl/cu121"
+    lines = (
+        f"pip install xformers --index-url {index}",
+        f"pip install numpy --extra-index-url {index}",
+        f"pip install pandas -i {index} --extra-index-url https://pip.company.example/simple",
+    )
+    found = case.draft("install.sh", "\n".join(lines))
+    assert found.indexes["torch-cu121"].packages == ("torch", "torchvision", "torchaudio", "xformers")
+
+
+def test_no_script_is_endless(case: Case) -> None:
+    with pytest.raises(UsageError) as caught:
+        case.draft("install.sh", "pip install six\n" * 1001)
+    assert "more than 1000 steps" in str(caught.value.cause)
 
 
 def test_conditions_are_taken_as_if_they_held(case: Case) -> None:

@@ -104,7 +104,8 @@ def _reference(sketch: Sketch, place: Place, text: str, head: str | None) -> str
     head = head or _head(sketch, place, location, said)
     if head is None:
         what = "its name is in its own metadata; write" if "://" in location else "write"
-        sketch.lose(place, f"`{_short(location)}`: {what} `NAME @ {_short(location)}` into a step")
+        bare, bracket, extras = location.partition("[")
+        sketch.lose(place, f"`{_short(location)}`: {what} `NAME{bracket}{extras} @ {_short(bare)}` into a step")
         return None
     place_of = _location(sketch, place, location, said)
     return _checked(sketch, place, f"{head} @ {place_of}{' ' if marker else ''}{marker}") if place_of else None

@@ -29,6 +29,10 @@ _SILENT = frozenset({
     "yes", "eval", "local", "declare", "unset", "shift", "trap", "wait", "break", "continue", "function",
 })  # fmt: skip
 """Words that change nothing of an environment."""
+_VERBS = frozenset({
+    "add", "build", "checkout", "clone", "develop", "install", "pull", "run", "submodule", "sync", "update", "upgrade",
+})  # fmt: skip
+"""Words behind a command that may be repeated: others could be a secret."""
 _HARMLESS = frozenset({"list", "show", "check", "freeze", "cache", "debug", "index", "inspect", "help", "hash"})
 _NAMED_PYTHON = re.compile(r"(?:python|pip)(\d(?:\.\d+)?)?(?:\.\d+)?")
 _SHELL = frozenset({"PATH", "HOME", "USER", "SHELL", "PWD", "PS1", "TERM", "LANG", "TMPDIR", "CONDA_PREFIX"})
@@ -221,7 +225,7 @@ def _is_venv(words: Sequence[str]) -> bool:
 
 def _shown(words: Sequence[str]) -> str:
     """The command as it may be told: its arguments could hold a secret."""
-    second = words[1] if len(words) > 1 and re.fullmatch(r"[a-z][a-z-]*", words[1]) else None
+    second = words[1] if len(words) > 1 and (words[1] in _VERBS or words[1].endswith((".py", ".sh"))) else None
     return Path(words[0]).name[:40] + (f" {second}" if second else "")
 
 

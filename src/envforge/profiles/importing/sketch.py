@@ -24,7 +24,7 @@ from envforge.model.profile import (
 )
 from envforge.profiles.importing import addresses
 from envforge.profiles.importing.pythons import DEFAULT
-from envforge.profiles.importing.text import Place
+from envforge.profiles.importing.text import Place, broken
 
 _GENERIC = frozenset(
     {
@@ -42,19 +42,27 @@ _GENERIC = frozenset(
 )
 _PYTHON_ONLY = frozenset({"python", "pip", "setuptools", "wheel"})
 _NO_ENVIRONMENT = frozenset({"venv", "env", "base", "envs", "virtualenv", "root"})
+_STEPS = 1000
+_REQUIREMENTS = 10_000
 _CREDENTIALS = "set `ENVFORGE_INDEX_<NAME>_USERNAME` and `_PASSWORD`, or use netrc"
 _OTHERS = "no profile holds them"
 
 
 @dataclass(slots=True, kw_only=True)
 class Ask:
-    """One `pip install` while its words are read. ``indexes``: names that it gave; ``base``: what it asks besides."""
+    """One `pip install` while its words are read.
+
+    ``indexes``: names that it gave; ``base``: whether it asks the default one, too. ``instead``: PyTorch's index that
+    it names for all, if ``besides`` does not say that there are others.
+    """
 
     place: Place
     requirements: list[str] = field(default_factory=list)
     constraints: list[str] = field(default_factory=list)
     indexes: list[str] = field(default_factory=list)
     base: bool = True
+    instead: str | None = None
+    besides: bool = False
     upgrade: bool = False
     no_deps: bool = False
     no_build_isolation: bool = False
@@ -68,6 +76,8 @@ class Sketch:
 
     def __init__(self, source: Path) -> None:
         self.source = source
+        self._whole = Place(file=str(source))
+        self._count = 0
         self.name: str | None = None
         self.python: str | None = None
         self.backend = Backend.VENV
@@ -128,8 +138,11 @@ class Sketch:
             self.lose(place, f"the index `{address}`: it is no whole address with `http://` or `https://`", "indexes")
             return
         torch = addresses.torch_index(address)
+        ask.besides = ask.besides or not instead
         if torch is not None:
-            self._torch(place, torch, torch.build, ask)
+            name = self._torch(place, torch, torch.build)
+            ask.indexes.append(name)
+            ask.instead = name if instead else ask.instead
         elif addresses.is_default(address):
             if instead and ask.whole:
                 self._default = None
@@ -141,15 +154,11 @@ class Sketch:
             self._named(place, address, ask)
             ask.base = ask.base and not instead
 
-    def _torch(self, place: Place, torch: addresses.TorchIndex, build: str | None, ask: Ask | None) -> None:
+    def _torch(self, place: Place, torch: addresses.TorchIndex, build: str | None) -> str:
         name, url = torch.of(build)
-        known = name in self._indexes
         self._indexes.setdefault(name, Index(name=name, url=url, packages=addresses.TORCH))
-        if not known:
-            text = f"only {', '.join(addresses.TORCH)} come from `{name}`, and what they require from the others"
-            self.assume(place, text, "indexes")
-        if ask is not None:
-            ask.indexes.append(name)
+        self._first.setdefault(name, place)
+        return name
 
     def _named(self, place: Place, address: str, ask: Ask) -> None:
         name = next((index.name for index in self._indexes.values() if index.url == address), None)
@@ -182,7 +191,7 @@ class Sketch:
         if torch is None:
             self.lose(place, f"the links at `{address}`: a profile knows indexes only", "indexes")
         elif torch.build is not None:
-            self._torch(place, torch, torch.build, None)
+            self._torch(place, torch, torch.build)
         else:
             self._links.append(torch)
 
@@ -212,6 +221,11 @@ class Sketch:
                 )
         names = [canonicalize_name(one.name) for one in parsed]
         self._names.update(names)
+        self._bound(ask.place, len(names))
+        if ask.instead is not None and not ask.besides:
+            index = self._indexes[ask.instead]
+            asked = [name for name, one in zip(names, parsed, strict=True) if one.url is None]
+            self._indexes[ask.instead] = replace(index, packages=tuple(dict.fromkeys((*index.packages, *asked))))
         step = Step(
             name=self._free(names[0], [step.name for step in self.steps]),
             action=Action.INSTALL,
@@ -228,9 +242,16 @@ class Sketch:
 
     def other_step(self, action: Action, arguments: tuple[str, ...], stem: str, since: int) -> None:
         """A step that asks no index."""
+        self._bound(self._whole, len(arguments))
         name = self._free(stem, [step.name for step in self.steps])
         self.steps.append(Step(name=name, action=action, arguments=arguments))
         self._give(since, f"steps.{name}")
+
+    def _bound(self, place: Place, count: int) -> None:
+        """Refuse what would be more than anybody reads, before it takes for ever."""
+        self._count += count
+        if len(self.steps) >= _STEPS or self._count > _REQUIREMENTS:
+            raise broken(place, f"more than {_STEPS} steps or {_REQUIREMENTS} requirements")
 
     @staticmethod
     def _free(stem: str, taken: Iterable[str]) -> str:
@@ -269,7 +290,7 @@ class Sketch:
         self._find_builds()
         self._narrow()
         if self.python is None:
-            self.assume(Place(file=str(self.source)), "the source names no Python; this is the default", "python")
+            self.assume(self._whole, "the source names no Python; this is the default", "python")
         if self.backend is Backend.CONDA:
             self._tell_of_conda()
         profile = Profile(
@@ -288,14 +309,13 @@ class Sketch:
         return Draft(profile=profile, format=form, source=str(self.source), notes=tuple(self._notes))
 
     def _own_name(self) -> str:
-        whole = Place(file=str(self.source))
         wanted = self.name
         if wanted is None or wanted.lower() in _NO_ENVIRONMENT:
             wanted = _from_path(self.source)
-            self.assume(whole, "the name: the source gives none", "name")
+            self.assume(self._whole, "the name: the source gives none", "name")
         name = as_name(wanted)
         if name != wanted:
-            self.assume(whole, f"the name: `{wanted}` cannot be one", "name")
+            self.assume(self._whole, f"the name: `{wanted}` cannot be one", "name")
         return name
 
     def _find_builds(self) -> None:
@@ -306,28 +326,34 @@ class Sketch:
             if any(index.name == "torch" for index in self._indexes.values()):
                 continue
             if self._links:
-                self._torch(place, self._links[0], build, None)
+                self._torch(place, self._links[0], build)
                 continue
             entry = f"`{{name: torch-{build}, url: ..., packages: [{', '.join(addresses.TORCH)}]}}`"
             self.lose(place, f"`+{build}`: no index here serves that build; add one such as {entry}", "indexes")
         if self._links and not self._builds:
             self.lose(
-                Place(file=str(self.source)),
+                self._whole,
                 "PyTorch's page of links: name the build that is wanted as an index",
                 "indexes",
             )
 
     def _narrow(self) -> None:
-        """An index that is called like what is asked for is there for that."""
+        """Say what every index serves; one that is called like what is asked for is there for that."""
         for index in tuple(self._indexes.values()):
-            if not index.packages and index.name in self._names:
-                self._indexes[index.name] = replace(index, packages=(index.name,))
-                self.assume(
-                    self._first[index.name], f"only `{index.name}` comes from the index `{index.name}`", "indexes"
+            place = self._first.get(index.name)
+            if place is None:
+                continue  # a lock said what it serves
+            packages = index.packages or ((index.name,) if index.name in self._names else ())
+            if packages:
+                self._indexes[index.name] = replace(index, packages=packages)
+                listed = ", ".join(packages)
+                text = f"`{index.name}` serves {listed}; what else they require comes from the others"
+            else:
+                text = (
+                    f"the first index that knows a name serves it, so `{index.name}` before `{DEFAULT_INDEX}`; "
+                    "better list its `packages`"
                 )
-            elif not index.packages:
-                text = f"the first index that knows a name serves it, so `{index.name}` before `{DEFAULT_INDEX}`"
-                self.assume(self._first[index.name], f"{text}; better list its `packages`", "indexes")
+            self.assume(place, text, "indexes")
 
     def _guards(self) -> tuple[Guard, ...]:
         torch = any(set(addresses.TORCH) & set(index.packages) for index in self._indexes.values())
@@ -336,7 +362,7 @@ class Sketch:
         if not names:
             return ()
         because = "another build of one of them, from another index, would break the set"
-        self.assume(Place(file=str(self.source)), "the builds chosen by index are to stay", "guards")
+        self.assume(self._whole, "the builds chosen by index are to stay", "guards")
         return (Keep(names=tuple(names), because=because),)
 
     def _steps_with_indexes(self) -> tuple[Step, ...]:
@@ -354,16 +380,15 @@ class Sketch:
         return tuple(found)
 
     def _tell_of_conda(self) -> None:
-        whole = Place(file=str(self.source))
         # As long as the backend is not there.
-        self.assume(whole, "the backend of the source; this version reads it and cannot build it yet", "backend")
+        self.assume(self._whole, "the backend of the source; this version reads it and cannot build it yet", "backend")
         steps = [argument for step in self.steps if step.action is Action.CONDA for argument in step.arguments]
         if all(
             re.split(r"[^\w.-]", spec.rpartition("::")[2], maxsplit=1)[0] in _PYTHON_ONLY
             for spec in [*self.packages, *steps]
         ):
             text = "conda brings only Python and pip here, so `backend: venv` without `conda` would do"
-            self.assume(whole, text, "backend")
+            self.assume(self._whole, text, "backend")
 
 
 def _from_path(path: Path) -> str:
