@@ -15,8 +15,10 @@ from envforge.model.repair import Repair
 from envforge.model.result import Build, Result
 from envforge.model.views import (
     DiffView,
+    ExportView,
     HistoryView,
     ListView,
+    LockView,
     ProfilesView,
     PruneView,
     RemoveView,
@@ -24,7 +26,7 @@ from envforge.model.views import (
     ShowView,
 )
 
-from . import auditing, building, looking, page, pruning, taking
+from . import auditing, building, exporting, looking, page, pruning, taking
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -46,6 +48,8 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     Accepted: taking.accepted,
     Adopted: taking.adopted,
     Switch: building.switch,
+    LockView: exporting.lock,
+    ExportView: exporting.export,
 }
 
 
