@@ -8,7 +8,7 @@ from pathlib import Path
 
 from envforge.engines.origins import routes
 from envforge.model.errors import EnvforgeError, UsageError
-from envforge.model.export import built, installable
+from envforge.model.export import brought, built, installable
 from envforge.model.finding import Finding, Severity
 from envforge.model.lock import LockedStep, LockFile
 from envforge.model.plan import Plan
@@ -89,7 +89,8 @@ def lost_in(held: LockFile) -> list[str]:
     wheels = sorted(f"`{item.file}`" for item in final.values() if built(item))
     if wheels:
         lost.append(f"no index has what was built here: elsewhere, lay {', '.join(wheels)} beside the lock")
-    unknown = sorted(f"`{item.name}` {item.version}" for item in final.values() if not installable(item))
+    others = (item for item in final.values() if not installable(item) and not brought(item))
+    unknown = sorted(f"`{item.name}` {item.version}" for item in others)
     if unknown:
         lost.append(f"no lock knows the file of what a program put there: {', '.join(unknown)}")
     return lost

@@ -34,7 +34,7 @@ def _losses(subject: Subject, carried: Collection[str]) -> Iterator[str]:
     if NO_DEPS not in carried:
         yield "that nothing else is resolved: where two distributions contradict each other, the installer refuses"
     if BINDING not in carried and len({item.index for item in final.values() if item.index}) > 1:
-        yield "which distribution comes from which index"
+        yield "which distribution comes from which index: a file of another is refused by its hash, if any"
     if ORDER not in carried and len(profile.steps) > 1:
         yield "the order of the steps"
     runs = [step.name for step in profile.steps if step.action is Action.RUN]

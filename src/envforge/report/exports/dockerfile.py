@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 from packaging.specifiers import SpecifierSet
 
@@ -45,7 +46,6 @@ def render(subject: Subject) -> Rendered:
             f"HEALTHCHECK --interval=10m --timeout={smoke.seconds(profile)}s --start-period=2m CMD "
             f"{json.dumps(['sh', place])}\n"
         )
-    parts += [f"# docker run ... {json.dumps([*words])[1:-1]}  ({name})\n" for name, words in profile.commands.items()]
     carried = {PYTHON, HASHES, BINDING, ORDER, RUNS, VARIABLES, SMOKE, NO_DEPS}
     lost = ["the driver: it is the host's"] if profile.gpu is not None else []
     broken = [name for name, value in variables.items() if "\n" in value]
@@ -62,6 +62,7 @@ def _about(subject: Subject) -> str:
     ]
     if profile.gpu is not None:
         lines += [f"For a {needs(profile.gpu)}; the driver is the host's: docker run --gpus all ..."]
+    lines += [f"{name}: docker run ... {shlex.join(words)}" for name, words in profile.commands.items()]
     watched = guards(profile)
     if watched:
         lines += ["", "What must hold, and nothing here watches:", *(f"- {each}" for each in watched)]

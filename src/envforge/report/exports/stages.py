@@ -21,7 +21,7 @@ class Stage:
 
 def stages(subject: Subject) -> tuple[Stage, ...]:
     """One for each step of the profile, in order."""
-    pairs = zip(subject.profile.steps, subject.states, subject.states[1:], strict=True)
+    pairs = zip(subject.profile.steps, subject.states[:-1], subject.states[1:], strict=True)
     found = []
     for step, before, after in pairs:
         coming = [item for item in after.values() if installable(item) and not _same(before.get(item.name), item)]
