@@ -184,7 +184,8 @@ def test_the_script_does_the_same_by_hand(tmp_path: Path, server: Server, uv: bo
     made = house(tmp_path, server, {"name": "old", "install": ["old"]}, run, {"name": "away", "uninstall": ["old"]})
     place = tmp_path / "by hand"
     place.mkdir()
-    exported(made, "script", output=place / "demo.sh")
+    view = exported(made, "script", output=place / "demo.sh")
+    assert any("lay `old-1.0.0-py3-none-any.whl` beside it" in each for each in view.lost)  # though it goes again
     shutil.copy(next((made.settings.cache / "built" / "wheels").glob("*/old-*.whl")), place)
     start(["sh", "by hand/demo.sh", "new env"], tmp_path, uv=uv)
     assert installed(tmp_path / "new env") == MADE

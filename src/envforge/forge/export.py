@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,7 +78,7 @@ def export(
         states=(before, *held.states),
         indexes=_indexes(held.profile, held.substitutes, ways),
         private=_private(ways),
-        kept=_kept(BuiltStore(settings.cache / "built", ""), last.state),
+        kept=_kept(BuiltStore(settings.cache / "built", ""), held.states),
         contested=sum(len(row.owners) > 1 for row in last.files),
         program=program,
         command=wish.command,
@@ -153,9 +153,9 @@ def _private(ways: Routes) -> tuple[str, ...]:
     )
 
 
-def _kept(store: BuiltStore, state: State) -> Mapping[str, str]:
+def _kept(store: BuiltStore, states: Iterable[State]) -> Mapping[str, str]:
     found = {}
-    for item in state.values():
+    for item in {item.sha256: item for state in states for item in state.values()}.values():
         own = store.by_hash(item.sha256 or "") if built(item) else None
         if own is not None:
             found[own.sha256] = str(store.path(own.sha256, own.file))

@@ -86,7 +86,8 @@ def lost_in(held: LockFile) -> list[str]:
     """What the lock cannot carry."""
     final: State = held.steps[-1].state if held.steps else {}
     lost = []
-    wheels = sorted(f"`{item.file}`" for item in final.values() if built(item))
+    # A step before the end may need one, too.
+    wheels = sorted({f"`{item.file}`" for step in held.steps for item in step.state.values() if built(item)})
     if wheels:
         lost.append(f"no index has what was built here: elsewhere, lay {', '.join(wheels)} beside the lock")
     others = (item for item in final.values() if not installable(item) and not brought(item))

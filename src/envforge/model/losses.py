@@ -49,11 +49,13 @@ def _losses(subject: Subject, carried: Collection[str]) -> Iterator[str]:
     unknown = [item.name for item in final.values() if not installable(item) and not brought(item)]
     if unknown:
         yield f"what a program put there, whose file nobody knows: {_names(unknown)}"
-    yield from _files(subject)
+    yield from _files(subject, steps=ORDER in carried)
 
 
-def _files(subject: Subject) -> Iterator[str]:
-    for item in subject.final.values():
+def _files(subject: Subject, *, steps: bool) -> Iterator[str]:
+    """``steps``: what came and went before the end is needed, too."""
+    states = subject.states if steps else (subject.final,)
+    for item in {item.sha256: item for state in states for item in state.values()}.values():
         if built(item) and installable(item):
             place = subject.kept.get(item.sha256 or "")
             yield f"`{item.name}` {item.version}, which was built here: lay `{item.file}` beside it" + (
