@@ -39,7 +39,6 @@ PACKAGES = 400
 _LIBRARIES = PACKAGES - 4
 _VLLM = range(20, 220)
 _BLOCK = random.Random(2).randbytes(4096).hex()  # noqa: S311 - one text every time
-_LIBRARY = _BLOCK * (1 << 14)  # 128 MiB
 _TAGS = ("manylinux_2_17_x86_64", "macosx_11_0_arm64", "win_amd64")
 STEPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("torch", "install", ("torch", "torchvision")),
@@ -72,6 +71,7 @@ def world(files: int, *, large: bool = False, heavy: bool = False) -> dict[str, 
     needs |= {"torchvision": ["torch"]}
     needs["vllm"].append("torch>=2")
     needs["xinference"] += ["torch", "lib-100"]
+    library = _BLOCK * (1 << 14) if heavy else ""
     chance = random.Random(1)  # noqa: S311 - the same world every time
     shelves: dict[str, list[Wheel]] = {"torch": [], "vllm": [], "pypi": []}
     for position, (name, requires) in enumerate(sorted(needs.items())):
@@ -83,7 +83,7 @@ def world(files: int, *, large: bool = False, heavy: bool = False) -> dict[str, 
             for number in range(files)
         }
         if heavy and name in {"torch", "vllm"}:
-            content |= {f"{module}/lib/lib{number}.so": _LIBRARY for number in range(4)}
+            content |= {f"{module}/lib/lib{number}.so": library for number in range(4)}
         if large and position % 4 == 0:
             content[f"{module}/data.txt"] = chance.randbytes(100_000).hex()
         extras = {

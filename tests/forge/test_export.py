@@ -361,7 +361,7 @@ def test_an_environment_of_conda_gets_its_python_and_pip_the_rest(tmp_path: Path
     [
         ("conda-lock", None, "format-needs-conda"),
         ("conda-explicit", None, "format-needs-conda"),
-        ("requirement", None, "unknown-format"),
+        ("requirement", None, "no-such-format"),
         ("systemd", None, "usage"),
         ("systemd", "none", "usage"),
         ("script", "serve", "usage"),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from envforge.cli.app import VERBS, build
-from envforge.model import machine, views
+from envforge.model import draft, machine, views
 from envforge.model.finding import FINDING_IDS
 from envforge.profiles import forms, loader, settings
 from envforge.profiles.settings_form import SettingsForm
@@ -247,6 +247,7 @@ def values() -> Iterator[type[Any]]:
         if is_dataclass(value) and isinstance(value, type) and value.__module__ == views.__name__:
             yield value
     yield from (machine.Machine, machine.Card, machine.Interpreter, machine.Ambient)
+    yield from (draft.Imported, draft.ImportNote)
 
 
 @pytest.mark.parametrize("value", tuple(values()), ids=lambda value: value.__name__)

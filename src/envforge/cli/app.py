@@ -19,11 +19,12 @@ from .session import Globals
 
 VERBS = (
     "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff",
-    "audit", "repair", "accept", "adopt", "rebuild", "rollback", "run", "seal", "unseal", "lock", "export", "prune",
-    "remove",
+    "audit", "repair", "accept", "adopt", "import", "rebuild", "rollback", "run", "seal", "unseal", "lock", "export",
+    "prune", "remove",
 )  # fmt: skip
 
 
+_MODULES = {"import": "import_"}  # a word of Python names no module
 _PROGRAM = "envforge"
 _COMPLETION = "_ENVFORGE_COMPLETE"
 _FOR_ALL = "For every command: --home DIR, --config FILE, --offline, --quiet, --verbose; see envforge --help."
@@ -79,7 +80,7 @@ class Verbs(TyperGroup):
                 f"there is no command `{cmd_name}`",
                 hint=f"did you mean {' or '.join(f'`{one}`' for one in close)}?" if close else "see `envforge --help`",
             )
-        module = importlib.import_module(f"envforge.cli.{cmd_name}")
+        module = importlib.import_module(f"envforge.cli.{_MODULES.get(cmd_name, cmd_name)}")
         single = typer.Typer(add_completion=False)
         single.command(
             cmd_name,

@@ -104,7 +104,7 @@ def _check_form(wish: Wish, *, several: bool) -> None:
         close = difflib.get_close_matches(wish.form, FORMATS, n=3)
         meant = f"did you mean {' or '.join(f'`{one}`' for one in close)}?" if close else None
         there = f"there are {', '.join(f'`{form}`' for form in FORMATS)}"
-        raise UsageError("unknown-format", f"there is no format `{wish.form}`", hint=meant or there)
+        raise UsageError("no-such-format", f"there is no format `{wish.form}`", hint=meant or there)
     if wish.form in INTO_A_FOLDER and wish.into is None and not several:
         raise UsageError(
             "usage",

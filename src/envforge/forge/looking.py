@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from .timeline import Timeline
 
 _LEFT = frozenset({"leftover", "record-missing"})
 """What an installer that was ended left, which no step of a build does."""
+_LARGE = 1 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +107,12 @@ class About:
                 if ctime >= made or rows.get(path) != (size, mtime, inode)
             ]
         paths = list(suspects)
-        digests = hashing.digests(self.prefix, paths)
-        observation = prefixes.look(self.prefix)
+        large = sorted((path for path in paths if now[path][0] >= _LARGE), key=lambda path: -now[path][0])
+        with ThreadPoolExecutor(max_workers=1) as aside:
+            # Hashing a large file lets go of the interpreter: the look goes on meanwhile. Many small ones would not.
+            hashed = aside.submit(hashing.digests, self.prefix, large)
+            observation = prefixes.look(self.prefix)
+            digests = hashing.digests(self.prefix, set(paths).difference(large)) | hashed.result()
         drift = drifts.compare(self.prefix, whole, observation, digests)
         # A new file that nobody owns, a log say, is no drift: what of such runs by itself the surroundings tell.
         telling = {each.path for each in drift.files if each.kind != "extra"}

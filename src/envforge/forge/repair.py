@@ -17,7 +17,7 @@ from envforge.model.result import Result
 from envforge.model.snapshot import Snapshot
 from envforge.probe import hashing
 from envforge.rules import mending as mending_rules
-from envforge.store import contents, repairs, snapshots
+from envforge.store import contents, repairs, scratch, snapshots
 from envforge.store.journal import Journal
 from envforge.store.layout import Home
 from envforge.store.locking import hold
@@ -53,6 +53,7 @@ def repair(shop: Shop, name: str, *, dry_run: bool = False, in_use: bool = False
         generation, _ = current(home, name)
         if repairs.unfinished(home, name, generation):
             shop.tell(Note(text=f"an interrupted repair of `{name}` is finished by this one"))
+            scratch.sweep(shop.settings.cache / "scratch")
         need = _need(shop, name, generation)
         done = Repair(environment=name, generation=generation, dry_run=False, lost=need.plan.lost)
         if not need.plan.empty:

@@ -13,7 +13,8 @@ from itertools import chain
 from pathlib import Path
 
 _CHUNK = 1 << 20  # bytes that each thread reads at once
-_BATCH = 128  # files for which a thread is asked once
+_BATCH = 128  # files for which a thread is asked once, at most
+_SHARES = 8  # batches for each thread, at least: none is idle for long at the end
 
 
 def digests(prefix: Path, paths: Iterable[str], *, workers: int | None = None) -> dict[str, str | None]:
@@ -26,7 +27,7 @@ def digests(prefix: Path, paths: Iterable[str], *, workers: int | None = None) -
     wanted = list(paths)
     count = workers or len(os.sched_getaffinity(0))
     # Large files lie side by side (the libraries of one distribution): neighbours go to different batches.
-    steps = -(-len(wanted) // _BATCH)
+    steps = max(-(-len(wanted) // _BATCH), min(len(wanted), _SHARES * count))
     batches = [wanted[start::steps] for start in range(steps)]
     with ThreadPoolExecutor(max_workers=count) as pool:
         found = pool.map(partial(_batch, root), batches)

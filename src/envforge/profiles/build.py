@@ -39,6 +39,7 @@ from envforge.profiles.forms import (
 from envforge.profiles.tree import IMPLICIT
 
 _LABEL = 60
+_NO_WIDTH = 1 << 30
 _BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")
 
 
@@ -123,9 +124,21 @@ def _smoke(form: SmokeForm) -> Smoke:
 
 def dump(profile: Profile) -> str:
     """``profile`` as YAML without recipes and ``extends``: `loader.loads` reads an equal profile from it."""
-    document: dict[str, Any] = {"schema": SCHEMA, "name": profile.name, "summary": profile.summary}
+    return yaml.dump(document(profile), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+def flat(value: Any) -> str:
+    """A mapping or list as YAML in one line."""
+    return yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_NO_WIDTH, default_flow_style=True
+    ).removesuffix("\n")
+
+
+def document(profile: Profile) -> dict[str, Any]:
+    """``profile`` as mappings, lists and scalars, as they stand in a file."""
+    whole: dict[str, Any] = {"schema": SCHEMA, "name": profile.name, "summary": profile.summary}
     if profile.gpu is not None:
-        document["gpu"] = _without_empty(
+        whole["gpu"] = _without_empty(
             {
                 "compute_capability": list(profile.gpu.compute_capability),
                 "driver": profile.gpu.driver,
@@ -133,10 +146,10 @@ def dump(profile: Profile) -> str:
                 "count": profile.gpu.count,
             }
         )
-    document |= {"python": profile.python, "backend": profile.backend.value}
+    whole |= {"python": profile.python, "backend": profile.backend.value}
     if profile.backend is Backend.CONDA:
-        document["conda"] = {"channels": list(profile.conda.channels), "packages": list(profile.conda.packages)}
-    document |= {
+        whole["conda"] = {"channels": list(profile.conda.channels), "packages": list(profile.conda.packages)}
+    whole |= {
         "indexes": [
             _without_empty({"name": index.name, "url": index.url, "packages": list(index.packages)})
             for index in profile.indexes
@@ -152,8 +165,8 @@ def dump(profile: Profile) -> str:
         "commands": {name: list(words) for name, words in profile.commands.items()},
     }
     if profile.sealed:
-        document["sealed"] = True
-    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+        whole["sealed"] = True
+    return whole
 
 
 def _without_empty(entry: dict[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,20 @@ Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What is too much for one file, and what is said of a merge key."""
+
+    bytes: int
+    values: int
+    merge: str
+
+
+OWN = Limits(bytes=MAX_BYTES, values=MAX_VALUES, merge="merge keys (`<<`) are not supported: use `extends`")
+FOREIGN = Limits(bytes=8 << 20, values=1_000_000, merge="merge keys (`<<`) are not read: write out what they stand for")
+"""For files of other tools: a lock is long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
     """One value. ``line`` and ``column`` count from 1; ``keys`` holds the places of a mapping's keys.
 
@@ -142,7 +156,7 @@ def read(path: Path) -> Tree:
     return parse(content, str(path))
 
 
-def parse(content: bytes, path: str, *, mapping: bool = True) -> Tree:
+def parse(content: bytes, path: str, *, mapping: bool = True, limits: Limits = OWN) -> Tree:
     """The tree of UTF-8 encoded YAML; ``path`` is what mistakes call it. Raises YamlError.
 
     ``mapping``: anything but a mapping is a mistake.
@@ -151,8 +165,8 @@ def parse(content: bytes, path: str, *, mapping: bool = True) -> Tree:
     def fatal(message: str, line: int = 1, column: int = 1) -> YamlError:
         return YamlError(Mistake(path=path, line=line, column=column, message=message))
 
-    if len(content) > MAX_BYTES:
-        raise fatal(f"larger than {MAX_BYTES >> 20} MiB")
+    if len(content) > limits.bytes:
+        raise fatal(f"larger than {limits.bytes >> 20} MiB")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -173,7 +187,7 @@ def parse(content: bytes, path: str, *, mapping: bool = True) -> Tree:
         loader.dispose()
     if node is None:
         raise YamlError(*fatal("the file is empty").mistakes, empty=True)
-    builder = _Builder(path)
+    builder = _Builder(path, limits)
     tree = builder.build(node)
     if builder.mistakes:
         raise YamlError(*builder.mistakes)
@@ -191,15 +205,16 @@ def _place(before: str) -> tuple[int, int]:
 class _Builder:
     """Nodes to trees; an alias is built again at every use, so their number is bounded."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, limits: Limits) -> None:
         self.path = path
+        self.limits = limits
         self.mistakes: list[Mistake] = []
         self.count = 0
 
     def build(self, node: yaml.Node, depth: int = 0) -> Tree:
         self.count += 1
         place = self._empty(node)
-        if self.count > MAX_VALUES or depth > MAX_DEPTH:
+        if self.count > self.limits.values or depth > MAX_DEPTH:
             raise YamlError(*self.mistakes, place.mistake("aliases expand to more than a profile can hold"))
         if node.tag not in _KNOWN:
             tag = node.tag.replace(_CORE, "!!")
@@ -244,7 +259,7 @@ class _Builder:
                 quoting = f': quote it, `"{key.value}"`' if isinstance(key, yaml.ScalarNode) else ""
                 self.mistakes.append(self._empty(key).mistake(f"a key must be a string{quoting}"))
             elif key.value == "<<" and key.style is None:
-                self.mistakes.append(self._empty(key).mistake("merge keys (`<<`) are not supported: use `extends`"))
+                self.mistakes.append(self._empty(key).mistake(self.limits.merge))
             else:
                 yield key, entry
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from envforge.model.draft import Imported
 from envforge.model.drift import Accepted, Adopted, Audit, Audits, Switch
 from envforge.model.machine import Machine
 from envforge.model.plan import Plan
@@ -47,6 +48,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     Repair: auditing.repair,
     Accepted: taking.accepted,
     Adopted: taking.adopted,
+    Imported: taking.imported,
     Switch: building.switch,
     LockView: exporting.lock,
     ExportView: exporting.export,

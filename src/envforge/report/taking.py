@@ -1,10 +1,11 @@
-"""What was accepted or adopted as text for a person: what was taken, and what a fresh build would not bring."""
+"""What was accepted, adopted or imported as text for a person: what was taken, and what is not carried along."""
 
 from __future__ import annotations
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from envforge.model.draft import Imported, NoteKind
 from envforge.model.drift import Accepted, Adopted, NotReproducible
 
 from . import page, words
@@ -58,3 +59,18 @@ def adopted(value: Adopted, *, verbose: bool) -> list[RenderableType]:
         ),
         Text.assemble((value.snapshot, "bold"), " is its first snapshot; nothing in it was changed"),
     ]
+
+
+def imported(value: Imported, *, verbose: bool) -> list[RenderableType]:
+    """Where the profile went, and every remark that stands in it as a comment."""
+    del verbose
+    head = Text.assemble((value.written or value.name, "bold"), f": a first profile `{value.name}` from {value.source}")
+    lines: list[RenderableType] = [head]
+    for note in value.notes:
+        file = "" if note.file == value.source else f"{note.file} "
+        where = "" if note.line is None else f" ({file}line {note.line})"
+        sign, style, word = (
+            ("✗", "yellow", "not carried over") if note.kind is NoteKind.LOST else ("·", "cyan", "assumed")
+        )
+        lines.append(page.bullet(sign, style, f"{word}{where}: {note.text}"))
+    return lines

@@ -25,7 +25,7 @@ def scratch(root: Path) -> Iterator[Path]:
         # One at a time: a folder is locked before anybody else may take it for a dead one.
         with suppress(OSError):
             fcntl.flock(all_of_it, fcntl.LOCK_EX)
-            _sweep(root)
+            _clear(root)
         place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
         lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         with suppress(OSError):
@@ -37,7 +37,14 @@ def scratch(root: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def _sweep(root: Path) -> None:
+def sweep(root: Path) -> None:
+    """Take away what killed commands left, where nothing else does it: no folder is needed now."""
+    with suppress(OSError), _folder(root) as all_of_it:
+        fcntl.flock(all_of_it, fcntl.LOCK_EX)
+        _clear(root)
+
+
+def _clear(root: Path) -> None:
     """Remove the folders whose owner has ended: their locks fell with it. Where there are no locks, nothing is."""
     for place in root.glob(f"{_PREFIX}*"):
         with suppress(OSError), _folder(place) as lock:

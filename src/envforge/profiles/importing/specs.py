@@ -1,0 +1,45 @@
+"""conda's match specs, as far as an import must understand them."""
+
+from __future__ import annotations
+
+import re
+
+from envforge.profiles.importing.pythons import python
+from envforge.profiles.importing.sketch import Sketch
+from envforge.profiles.importing.text import Place
+
+_SPEC = re.compile(r"(?:(?P<channel>\S+?)::)?(?P<name>[A-Za-z0-9_][\w.-]*)\s*(?P<version>[^\[]*)(?:\[(?P<more>.*)\])?")
+_VERSION = re.compile(r"version\s*=\s*(['\"]?)(.*?)\1\s*(?:,|$)")
+
+
+def take(sketch: Sketch, place: Place, spec: str) -> str | None:
+    """The match spec as a profile takes it; None where it is the Python's, or none: that is told."""
+    text, hidden = spec.strip(), None
+    text = sketch.address(place, text, "conda")
+    found = _SPEC.fullmatch(text)
+    if found is None or "\0" in text or "$" in text:
+        sketch.lose(place, f"`{text}`: it is no match spec that can be kept", "conda")
+        return None
+    if found["channel"]:
+        hidden = found["channel"].rpartition("/")[0] or found["channel"]
+    if found["name"].lower() != "python":
+        return text
+    version = found["version"].strip()
+    if found["more"]:
+        inside = _VERSION.search(found["more"])
+        version = inside[2] if inside else version
+    if version in {"", "*"}:
+        return None
+    wanted, build = _without_build(version)
+    if build:
+        sketch.lose(place, f"the build `{build}` of Python: only its version counts", "python")
+    sketch.wants_python(place, python(wanted), text)
+    if hidden and hidden not in sketch.channels:
+        sketch.assume(place, f"Python comes from the first channel that has it, not from `{hidden}`", "python")
+    return None
+
+
+def _without_build(version: str) -> tuple[str, str]:
+    """`=3.10.4=h12_0` and `3.10.4 h12_0` hold a build behind the version."""
+    found = re.fullmatch(r"(={0,2}\s*[\d.*]+)(?:=|\s+)([\w.*]+)", version)
+    return (found[1], found[2]) if found else (version, "")

@@ -1,0 +1,210 @@
+"""environment.yml of conda, and locks of conda-lock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from profiles.importing import Case
+
+from envforge.model.draft import SourceFormat
+from envforge.model.errors import InvalidFileError, UsageError
+from envforge.model.profile import Backend
+from envforge.profiles.importing import detect
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return Case(tmp_path)
+
+
+ENVIRONMENT = """\
+name: server
+channels: [pytorch, conda-forge, nodefaults, "https://conda.example.org/t/to-ken/mine"]
+dependencies:
+  - python=3.10.4=h12debd9_0
+  - pip
+  - pytorch::pytorch=2.1
+  - cudatoolkit >=11.8,<12
+  - pip:
+      - --index-url https://private.example.org/simple
+      - --extra-index-url https://dl.example.org/whl/cu118
+      - notebook>=6.4.4,<7.0.0
+      - torchvision==0.16.0+cu118
+      - -r more.txt
+variables: {CUDA_HOME: /usr/local/cuda, N: 4, HF_TOKEN: geheim, PROXY: "http://me:geheim@host"}
+prefix: /home/me/envs/server
+platforms: [linux-64, osx-64]
+"""
+
+
+def test_an_environment(case: Case) -> None:
+    case.put("more.txt", "six\n")
+    found = case.draft("environment.yml", ENVIRONMENT)
+    assert found.format is SourceFormat.ENVIRONMENT_YML
+    assert found.profile.backend is Backend.CONDA
+    assert found.profile.python == "3.10.4"
+    assert found.profile.conda.channels == ("pytorch", "conda-forge", "https://conda.example.org/mine")
+    assert found.profile.conda.packages == ("pip", "pytorch::pytorch=2.1", "cudatoolkit >=11.8,<12")
+    assert found.installs == [("notebook>=6.4.4,<7.0.0", "torchvision==0.16.0", "six")]
+    assert found.indexes["pypi"].url == "https://private.example.org/simple"
+    assert "torch-cu118" in found.indexes
+    assert dict(found.profile.environment) == {"CUDA_HOME": "/usr/local/cuda", "N": "4"}
+    assert "geheim" not in found.text
+    assert "to-ken" not in found.text
+    assert "the build `h12debd9_0` of Python" in found.lost[4]
+    assert "`prefix`" in found.lost[15]
+    assert "`platforms`" in found.lost[16]
+    assert detect.draft(case.folder / "environment.yml", name=None).profile.name == "server"
+
+
+def test_where_only_python_comes_from_conda_a_venv_would_do(case: Case) -> None:
+    found = case.draft("environment.yml", "name: x\ndependencies: [python=3.11, pip, {pip: [six]}]\n")
+    assert found.profile.backend is Backend.CONDA
+    assert "`backend: venv`" in found.assumed[None]
+
+
+@pytest.mark.parametrize(
+    ("spec", "python"),
+    [
+        ("python=3.10", "3.10"),
+        ("python==3.10.4", "3.10.4"),
+        ("python 3.10.*", "3.10"),
+        ("python=3.9.*", "3.9"),
+        ("conda-forge::python=3.12", "3.12"),
+        ("python>=3.8,<3.11", "<3.11,>=3.8"),
+        ("python 3.8.*,!=3.8.1", "!=3.8.1,==3.8.*"),
+        ("python[version='>=3.9']", ">=3.9"),
+        ("Python 3.10.4 h12_0_cpython", "3.10.4"),
+        ("python", "3.11"),
+        ("python=2.7", "3.11"),
+        ("python=3.8|3.9", "3.11"),
+    ],
+)
+def test_the_python(case: Case, spec: str, python: str) -> None:
+    found = case.draft("environment.yml", f'dependencies:\n  - "{spec}"\n  - numpy\n')
+    assert found.profile.python == python
+    assert found.profile.conda.packages == ("numpy",)
+    assert (2 in found.lost) == (spec in {"python=2.7", "python=3.8|3.9", "Python 3.10.4 h12_0_cpython"})
+
+
+def test_aliases_are_followed_and_entries_may_hold_lines(case: Case) -> None:
+    found = case.draft(
+        "environment.yml",
+        "x: &c [conda-forge]\nchannels: *c\npip-repositories: [https://pip.company.example/simple]\n"
+        "dependencies:\n  - numpy\n  - {npm: [left]}\n  - pip:\n    - |\n      six\n      idna\n",
+    )
+    assert found.profile.conda.channels == ("conda-forge",)
+    assert found.installs == [("six", "idna")]
+    assert "company" in found.indexes
+    assert "`x`" in found.lost[1]
+    assert "under `npm`" in found.lost[6]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("dependencies: [a\n", "environment.yml:2:1: YAML: while parsing a flow sequence"),
+        ("dependencies:\n\t- a\n", "environment.yml:2:1: YAML"),
+        ("dependencies: {a: 1}\n", "environment.yml:1:15: `dependencies` is no list"),
+        ("dependencies:\n  - [a]\n", "environment.yml:2:5: a dependency is a match spec"),
+        ("dependencies:\n  - pip: [[a]]\n", "environment.yml:2:11: a dependency under `pip`"),
+        ("a: &a {x: 1}\nb:\n  <<: *a\ndependencies: []\n", "environment.yml:3:3: merge keys (`<<`) are not read"),
+        ("dependencies: [!!python/object:os.system a]\n", "the tag"),
+        ("dependencies: [" + "[" * 100 + "\n", "nested deeper"),
+        ("dependencies: []\ndependencies: []\n", "duplicate key"),
+        ("dependencies: [{pip: [-r gone.txt]}]\n", "environment.yml:1:1: `-r gone.txt`"),
+    ],
+)
+def test_broken_files_are_told_with_the_place(case: Case, content: str, said: str) -> None:
+    with pytest.raises(InvalidFileError) as caught:
+        case.draft("environment.yml", content)
+    assert caught.value.code == "invalid-import"
+    assert said in str(caught.value.cause)
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("schema: 1\nname: x\n", "unknown-format"),
+        ("a: b\n", "unknown-format"),
+        ("- a\n", "invalid-import"),
+        ("# x\n", "invalid-import"),
+        ("dependencies:\n", "nothing-to-import"),
+        ("dependencies: [pip: []]\n", "nothing-to-import"),
+    ],
+)
+def test_what_is_no_environment(case: Case, content: str, code: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        case.draft("environment.yml", content)
+    assert caught.value.code == code
+
+
+SHA = "0" * 64
+LOCK = f"""\
+version: 1
+metadata:
+  content_hash: {{linux-64: abc}}
+  channels:
+    - {{url: conda-forge, used_env_vars: []}}
+    - {{url: "https://me:geheim@conda.example.org/mine", used_env_vars: [TOKEN]}}
+  platforms: [linux-64, osx-64]
+  sources: [environment.yml]
+package:
+  - name: python
+    version: 3.10.14
+    manager: conda
+    platform: linux-64
+    dependencies: {{}}
+    url: https://conda.example.org/conda-forge/linux-64/python-3.10.14-hd12c33a_0_cpython.conda
+    hash: {{md5: abc, sha256: {SHA}}}
+    category: main
+    optional: false
+  - name: numpy
+    version: 1.26.4
+    manager: conda
+    platform: linux-64
+    url: https://conda.example.org/conda-forge/linux-64/numpy-1.26.4-py310hb13e2d6_0.conda
+    category: main
+  - {{name: numpy, version: 1.26.3, manager: conda, platform: osx-64, url: "", category: main}}
+  - {{name: pytest, version: "8.0", manager: conda, platform: linux-64, url: "", category: dev, optional: true}}
+  - {{name: __glibc, version: "2.17", manager: conda, platform: linux-64, url: "", category: main}}
+  - name: torch
+    version: 2.7.1+cu126
+    manager: pip
+    platform: linux-64
+    url: https://dl.example.org/whl/cu126/torch-2.7.1%2Bcu126-cp310-cp310-manylinux_2_28_x86_64.whl
+    hash: {{sha256: {SHA}}}
+    category: main
+  - {{name: six, version: 1.16.0, manager: pip, platform: linux-64, url: "https://f.example.org/six-1.16.0-py2.py3-none-any.whl"}}
+  - {{name: own, version: 0.0.0, manager: pip, platform: linux-64, url: "git+https://git.example.org/o/own.git@abc"}}
+"""
+
+
+def test_a_lock_of_conda_lock(case: Case) -> None:
+    found = case.draft("conda-lock.yml", LOCK)
+    assert found.format is SourceFormat.CONDA_LOCK
+    assert found.profile.python == "3.10.14"
+    assert found.profile.conda.channels == ("conda-forge", "https://conda.example.org/mine")
+    assert found.profile.conda.packages == ("numpy=1.26.4=py310hb13e2d6_0",)
+    assert found.installs == [("torch==2.7.1", "six==1.16.0", "own @ git+https://git.example.org/o/own.git@abc")]
+    assert found.indexes["torch-cu126"].packages == ("torch",)
+    assert found.indexes["torch-cu126"].url == "https://dl.example.org/whl/cu126"
+    assert "geheim" not in found.text
+    assert "not that for `osx-64`" in found.assumed[None]
+    assert "hashes" in found.lost[None]
+    assert any("other categories" in text for text in found.lost.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("version: 1\n", "version: 2\n"), "conda-lock.yml:1:1: version 2 of the lock is newer"),
+        (("linux-64", "win-64"), "nothing is locked for linux-64 or linux-aarch64"),
+        (("  - name: numpy\n    version: 1.26.4\n", "  - name: numpy\n"), "without `name` or `version`"),
+    ],
+)
+def test_locks_that_cannot_be_read(case: Case, change: tuple[str, str], said: str) -> None:
+    with pytest.raises(InvalidFileError) as caught:
+        case.draft("conda-lock.yml", LOCK.replace(*change))
+    assert said in str(caught.value.cause)
