@@ -117,6 +117,15 @@ def program(home: str | None) -> str:
     return shlex.join(words)
 
 
+def starter(context: typer.Context, home: Path) -> tuple[str, ...]:
+    """The words by which another program starts envforge for ``home``, an absolute path first."""
+    started = Path(environ.variables().get("ENVFORGE_PROGRAM") or sys.argv[0])
+    itself = started.is_file() and os.access(started, os.X_OK) and started.suffix != ".py"
+    words = (str(started.absolute()),) if itself else (sys.executable, "-m", _PROGRAM)
+    config = given(context).config
+    return (*words, "--home", str(home.absolute()), *(("--config", str(Path(config).absolute())) if config else ()))
+
+
 def width(stream: TextIO) -> int:
     """Columns of the terminal behind ``stream``, or as many as COLUMNS says; 100 where there is neither."""
     wanted = environ.variables().get("COLUMNS", "")

@@ -87,7 +87,7 @@ def _open(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
     roots = cache / "certificates.pem"
     write_atomically(roots, certificates().encode())
     try:
-        ways = routes(profile, settings, _default_index(settings, profile, cache))
+        ways = routes(profile, settings, default_index(settings, profile, cache))
         built = BuiltStore(cache / "built", facts.target)
         router = Router(
             routes=ways, folder=cache / "index", client=client, built=built, tags=facts.tags, offline=settings.offline
@@ -114,7 +114,7 @@ def _open(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
         client.close()
 
 
-def _default_index(settings: Settings, profile: Profile, cache: Path) -> str:
+def default_index(settings: Settings, profile: Profile, cache: Path) -> str:
     """What `pypi` means. Its URL is uv's to know; the answer is kept beside the cache of that uv."""
     named = {index.name: index.url for index in profile.indexes}
     if named.get(DEFAULT_INDEX):

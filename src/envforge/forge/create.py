@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from .launching import remember
 from .plan import bundled_pip, check, first_planner, gpu_findings, predict, target
 from .planner import Planner
 from .pruning import thin_out
-from .reach import reach
+from .reach import reach, take_in
 from .shop import Shop
 from .trust import Recorded
 
@@ -50,8 +51,15 @@ def create(
     Raises UsageError where the name is taken and not to be replaced, EnvforgeError where a step fails. A guard that
     ends open is no error: it is a finding of the result, and the environment in use is untouched.
     """
-    chosen = check_name(profile.name if name is None else name)
     check(profile)
+    with claimed(shop, profile.name if name is None else name, replace=replace) as chosen:
+        return build(shop, profile, chosen, command="create", any_machine=any_machine, no_build=no_build)
+
+
+@contextmanager
+def claimed(shop: Shop, name: str, *, replace: bool) -> Iterator[str]:
+    """Hold the lock of the environment ``name``, which is to be created. Raises UsageError as `create` does."""
+    chosen = check_name(name)
     shop.home.ensure()
     with hold(shop.home, chosen, "create"):
         quarantining.journals(shop, chosen)
@@ -64,7 +72,7 @@ def create(
                 f"the environment `{chosen}` exists (generation {current})",
                 hint="build it anew beside the one in use with `--replace`, or choose another name with `--name`",
             )
-        return build(shop, profile, chosen, command="create", any_machine=any_machine, no_build=no_build)
+        yield chosen
 
 
 def build(
@@ -79,13 +87,15 @@ def build(
     exact: bool = False,
     recorded: Recorded | None = None,
     python: str | None = None,
+    wheels: Path | None = None,
     planned: Callable[[Plan], None] | None = None,
 ) -> Result[Build]:
     """A new generation of ``name`` from ``profile``; the caller holds the environment's lock.
 
     ``locked``: what is installed after each of the leading steps, where that is not to be resolved again; with
     ``exact``, which wants one for every step, nothing is. ``recorded``: what is restored, which no file of the cache is
-    believed to be unless its bytes are. ``python``: a version instead of the profile's.
+    believed to be unless its bytes are. ``python``: a version instead of the profile's. ``wheels``: a folder with those
+    of the lock that were built elsewhere.
     ``planned`` is told the plan before anything is built.
     """
     started = clock.monotonic()
@@ -104,6 +114,8 @@ def build(
     with bench(shop, profile, facts, interpreter) as work:
         planner = first_planner(shop, work, profile, no_build=no_build)
         if exact:
+            if wheels is not None:
+                take_in(work, wheels, locked)
             reach(shop, work, planner.state, locked)
         predicted = predict(shop, work, profile, planner, machine=host, locked=locked, exact=exact)
         if _open(predicted.findings):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.errors import UsageError
 from envforge.model.machine import Machine
 from envforge.model.result import Result
 from envforge.probe import machine as probe
 
 from .shop import Shop
+from .writing import write
 
 
 def machine(shop: Shop, *, save: Path | None = None) -> Result[Machine]:
@@ -19,10 +20,7 @@ def machine(shop: Shop, *, save: Path | None = None) -> Result[Machine]:
     """
     found = probe.look(shop.home.root)
     if save is not None:
-        try:
-            save.write_text(probe.dumps(found), encoding="utf-8")
-        except OSError as error:
-            raise EnvforgeError("not-writable", f"`{save}` cannot be written", cause=error.strerror) from error
+        write(save, probe.dumps(found))
     return Result(command="machine", data=found)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from envforge.engines.artefacts import Artefact
 from envforge.model.errors import EnvforgeError
@@ -38,6 +40,21 @@ def reach(shop: Shop, work: Bench, base: State, locked: Sequence[State]) -> None
         raise _lacking(lacking, offline=shop.settings.offline)
 
 
+def take_in(work: Bench, folder: Path, locked: Iterable[State]) -> None:
+    """Take wheels of the lock that were built elsewhere from ``folder`` into envforge's own store, by their sha256."""
+    for item in {item.sha256: item for state in locked for item in state.values()}.values():
+        if item.origin is None or item.sha256 is None or item.file is None or work.built.by_hash(item.sha256):
+            continue
+        wheel = folder / item.file
+        if wheel.is_file() and _digest(wheel) == item.sha256:
+            work.built.keep(wheel, item.origin, None)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def _entering(base: State, locked: Sequence[State]) -> Iterable[Distribution]:
     """What the steps of the lock install, each file once; what a program put there has none."""
     found: dict[tuple[str, str], Distribution] = {}
@@ -53,7 +70,7 @@ def _entering(base: State, locked: Sequence[State]) -> Iterable[Distribution]:
 def _look(work: Bench, item: Distribution) -> Artefact | str:
     """The file with its metadata in the cache, or why it cannot be had."""
     if item.origin is not None and work.built.by_hash(item.sha256 or "") is None:
-        return "it was built here, and is gone from envforge's own store"
+        return "no index has it: it was built once, and is not in envforge's own store"
     try:
         artefact = work.router.locked(item)
         work.router.metadata(artefact)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
@@ -25,13 +26,19 @@ from .trust import Recorded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """What a generation held after each of its first steps. ``python``: full version; ``substitutes``: of then."""
+    """What was installed after each step of ``profile``. ``python``: version of then; ``substitutes``: of then.
 
-    generation: int
+    ``called`` names it in sentences (``generation 3``). ``generation``: the one of this home whose records it is, None
+    for a lock from a file; ``wheels``: the folder that may hold what was built elsewhere.
+    """
+
+    called: str
+    generation: int | None
     profile: Profile
     states: tuple[State, ...]
     python: str
     substitutes: Mapping[str, str]
+    wheels: Path | None = None
 
 
 def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lock:
@@ -57,6 +64,7 @@ def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lo
         )
     cut = whole if count == len(whole.steps) else _cut(whole, count)
     return Lock(
+        called=f"generation {generation}",
         generation=generation,
         profile=cut,
         states=states(home, name, generation, count),
@@ -72,14 +80,19 @@ def _cut(whole: Profile, steps: int) -> Profile:
     return replace(cut, text=dump(cut))
 
 
-def restore(shop: Shop, name: str, held: Lock, *, command: str, no_build: bool = False) -> Result[Build]:
+def restore(
+    shop: Shop, name: str, held: Lock, *, command: str, any_machine: bool = True, no_build: bool = False
+) -> Result[Build]:
     """A new generation that holds what ``held`` does; the caller holds the environment's lock.
+
+    ``any_machine``: what was built for this machine, or in spite of it, once, is built whatever cards are here.
 
     Raises EnvforgeError ``not-cached`` or ``not-restorable`` naming every file that cannot be had, and as `build` does.
     What a program that ran again made of it otherwise is a warning in the findings.
     """
     check(held.profile)
-    shop.tell(Note(text=f"`{name}/{held.generation}.{len(held.states)}` is built anew from its lock"))
+    lock = f"`{name}/{held.generation}.{len(held.states)}` is built anew from its lock"
+    shop.tell(Note(text=lock if held.generation is not None else f"`{name}` is built from {held.called}"))
     settings = replace(shop.settings, substitutes=held.substitutes)
     again = [step.name for step in held.profile.steps if step.action is Action.RUN]
     if again:
@@ -90,12 +103,12 @@ def restore(shop: Shop, name: str, held: Lock, *, command: str, no_build: bool =
         held.profile,
         name,
         command=command,
-        # It was built for this machine, or in spite of it, once: a card that does not fit is told again, not refused.
-        any_machine=True,
+        any_machine=any_machine,
         no_build=no_build,
         locked=held.states,
         exact=True,
-        recorded=_recorded(shop, name, held),
+        recorded=_recorded(shop, name, held.generation, len(held.states)) if held.generation is not None else None,
+        wheels=held.wheels,
         python=_python(shop, held),
     )
     made = result.data.generation
@@ -105,9 +118,9 @@ def restore(shop: Shop, name: str, held: Lock, *, command: str, no_build: bool =
     return replace(result, findings=(*result.findings, *_otherwise(name, held, last.state)))
 
 
-def _recorded(shop: Shop, name: str, held: Lock) -> Recorded:
+def _recorded(shop: Shop, name: str, generation: int, step: int) -> Recorded:
     """What the lock's end held, down to the bytes; without these where its table of files is gone or damaged."""
-    home, generation, step = shop.home, held.generation, len(held.states)
+    home = shop.home
     quarantining.table(shop, name, generation, step)
     try:
         return Recorded.of(home, snapshots.read(home, name, generation, step, files=True))
@@ -134,7 +147,7 @@ def _otherwise(name: str, held: Lock, now: State) -> tuple[Finding, ...]:
             id="package-changed",
             severity=Severity.WARNING,
             subject=change.name,
-            message=f"`{change.name}` is {_told(change.after)}, in generation {held.generation} it was "
+            message=f"`{change.name}` is {_told(change.after)}, in {held.called} it was "
             f"{_told(change.before, change.after)}",
             evidence={"before": change.before.version if change.before else None, "generation": held.generation},
             remedy="a step of kind run, or another Python, brought it, and no lock holds that: "

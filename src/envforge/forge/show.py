@@ -116,6 +116,8 @@ def moved_on(name: str, recorded: Profile, source: str | None) -> tuple[bool | N
     """Whether the profile that is found now says something else than the recorded one, and in which words."""
     if source and not Path(source).exists():
         return None, f"`{source}` is gone"
+    if source and source.endswith(".toml"):
+        return None, f"it was built from the lock `{source}`, which holds its profile as it was then"
     try:
         found = profiles.read(Path(source)) if source else profiles.named(recorded.name)
     except EnvforgeError as error:

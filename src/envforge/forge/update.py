@@ -49,6 +49,12 @@ def update(shop: Shop, name: str) -> Result[Build]:
 def source(home: Home, name: str, generation: int) -> Path:
     """The file that the generation was built from. Raises EnvforgeError where it is gone."""
     path = Path(str(beginning(home, name, generation).get("source", "")))
+    if path.suffix == ".toml":
+        raise EnvforgeError(
+            "profile-gone",
+            f"`{name}` was built from the lock `{path}`, which holds its profile as it was then",
+            hint=f"`envforge create PROFILE --name {name} --replace` builds it from a profile of its own",
+        )
     if not path.is_file():
         raise EnvforgeError(
             "profile-gone",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .finding import Finding
@@ -295,3 +296,33 @@ class Sealed:
     folders: int
     shared: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockView:
+    """``subject``: ``ENV/G.K``, or the name of a profile. ``file``: where the lock was written; None where it was not.
+
+    ``lost``: what the lock cannot carry, in sentences. ``text``: the lock; empty where a guard ended open.
+    """
+
+    subject: str
+    file: str | None
+    steps: tuple[str, ...]
+    distributions: int
+    lost: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportView:
+    """``files``: name -> text, one or several. ``written``: the paths of those that were written.
+
+    ``lost``: what the format cannot carry, in sentences.
+    """
+
+    environment: str
+    snapshot: str
+    format: str
+    files: Mapping[str, str]
+    lost: tuple[str, ...]
+    written: tuple[str, ...] = ()

@@ -16,8 +16,10 @@ from envforge.model.repair import Repair
 from envforge.model.result import Build, Result
 from envforge.model.views import (
     DiffView,
+    ExportView,
     HistoryView,
     ListView,
+    LockView,
     ProfilesView,
     PruneView,
     RemoveView,
@@ -25,7 +27,7 @@ from envforge.model.views import (
     ShowView,
 )
 
-from . import auditing, building, looking, page, pruning, taking
+from . import auditing, building, exporting, looking, page, pruning, taking
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -48,6 +50,8 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     Adopted: taking.adopted,
     Imported: taking.imported,
     Switch: building.switch,
+    LockView: exporting.lock,
+    ExportView: exporting.export,
 }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import quote
 
 from envforge.model.state import Distribution, Origin, State
@@ -27,25 +28,35 @@ def render(state: State, *, python: str, indexes: Mapping[str, str | None], buil
     everything = [state[name] for name in sorted(state)]
     locked = [dist for dist in everything if _is_known(dist)]
     unlocked = [f"{dist.name}=={dist.version}" for dist in everything if not _is_known(dist)]
-    minor = ".".join(python.split(".")[:2])
-    head: dict[str, Value] = {"lock-version": "1.0"}
-    marker = _marker(locked)
-    if marker:
-        head["environments"] = [marker]
-    head["requires-python"] = f"=={minor}.*"
-    head["created-by"] = "envforge"
-    parts = [_table(head)]
+    parts = [table(head(locked, python))]
     if locked:
-        parts.extend("[[packages]]\n" + _table(_package(dist, indexes, built)) for dist in locked)
+        parts.extend("[[packages]]\n" + table(package(dist, indexes, built)) for dist in locked)
     else:
         parts[0] += "packages = []\n"
     if unlocked:
-        parts.append("[tool.envforge]\n" + _table({"unlocked": [*unlocked]}))
+        parts.append("[tool.envforge]\n" + table({"unlocked": [*unlocked]}))
     return "\n".join(parts)
+
+
+def head(locked: Sequence[Distribution], python: str) -> dict[str, Value]:
+    """What a lock of these files says of itself."""
+    minor = ".".join(python.split(".")[:2])
+    said: dict[str, Value] = {"lock-version": "1.0"}
+    marker = _marker(locked)
+    if marker:
+        said["environments"] = [marker]
+    return {**said, "requires-python": f"=={minor}.*", "created-by": "envforge"}
 
 
 def _is_known(dist: Distribution) -> bool:
     return dist.file is not None and dist.sha256 is not None
+
+
+def portable(dist: Distribution) -> Distribution:
+    """Without the path of this machine that it was built from."""
+    if dist.origin is None or dist.origin.kind != "path":
+        return dist
+    return replace(dist, origin=replace(dist.origin, url=None))
 
 
 def _marker(locked: Iterable[Distribution]) -> str | None:
@@ -57,21 +68,27 @@ def _marker(locked: Iterable[Distribution]) -> str | None:
     return f"platform_machine == '{bound.pop()}' and sys_platform == 'linux'"
 
 
-def _package(dist: Distribution, indexes: Mapping[str, str | None], built: Mapping[str, str]) -> dict[str, Value]:
-    package: dict[str, Value] = {"name": dist.name, "version": dist.version}
+def package(
+    dist: Distribution, indexes: Mapping[str, str | None], built: Mapping[str, str], *, named: bool = False
+) -> dict[str, Value]:
+    """One entry of ``packages``, see `render`; ``named``: also the profile's name for its index."""
+    said: dict[str, Value] = {"name": dist.name, "version": dist.version}
     if dist.requires_python:
-        package["requires-python"] = dist.requires_python
+        said["requires-python"] = dist.requires_python
     address = indexes.get(dist.index) if dist.index is not None else None
-    if address is not None and dist.sha256 not in built:
-        package["index"] = _bare(address)
+    if address is not None and dist.origin is None and dist.sha256 not in built:
+        said["index"] = bare(address)
     file = _file(dist, address, built)
     if dist.file is not None and dist.file.endswith(".whl"):
-        package["wheels"] = [file]
+        said["wheels"] = [file]
     else:
-        package["sdist"] = file
+        said["sdist"] = file
+    own: dict[str, Value] = {"index": dist.index} if named and dist.index is not None else {}
     if dist.origin is not None:
-        package["tool"] = {"envforge": {"origin": _origin(dist.origin)}}
-    return package
+        own["origin"] = _origin(dist.origin)
+    if own:
+        said["tool"] = {"envforge": own}
+    return said
 
 
 def _file(dist: Distribution, address: str | None, built: Mapping[str, str]) -> dict[str, Value]:
@@ -82,10 +99,10 @@ def _file(dist: Distribution, address: str | None, built: Mapping[str, str]) -> 
         file["path"] = place
     elif place is not None:
         file["url"] = place
-    elif dist.url is not None:
-        file["url"] = _bare(dist.url)
-    elif address is not None:
-        file["url"] = f"{_bare(address).rstrip('/')}/{dist.name}/{quote(name)}"
+    elif dist.url is not None and dist.origin is None:
+        file["url"] = bare(dist.url)
+    elif address is not None and dist.origin is None:
+        file["url"] = f"{bare(address).rstrip('/')}/{dist.name}/{quote(name)}"
     else:
         file["path"] = name
     if dist.size is not None:
@@ -95,29 +112,37 @@ def _file(dist: Distribution, address: str | None, built: Mapping[str, str]) -> 
 
 
 def _origin(origin: Origin) -> dict[str, Value]:
-    url = None if origin.url is None else _bare(origin.url)
+    url = None if origin.url is None else bare(origin.url)
     pairs = {"kind": origin.kind, "url": url, "sha256": origin.sha256, "commit": origin.commit}
     return {name: value for name, value in pairs.items() if value is not None}
 
 
-def _bare(url: str) -> str:
+def bare(url: str) -> str:
     """The URL without what could be a secret: user, password, query (signed addresses), fragment."""
     match = _URL.match(url)
     return f"{match['scheme']}{match['authority'].rpartition('@')[2]}{match['path']}" if match else url
 
 
-def _table(values: Mapping[str, Value]) -> str:
-    return "".join(f"{_key(name)} = {_value(value)}\n" for name, value in values.items())
+def table(values: Mapping[str, Value]) -> str:
+    """The entries of a TOML table, one a line."""
+    return "".join(f"{_key(name)} = {inline(value)}\n" for name, value in values.items())
 
 
-def _value(value: Value) -> str:
+def inline(value: Value) -> str:
+    """A value in one line of TOML."""
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, int):
         return str(value)
     if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return "{" + ", ".join(f"{_key(name)} = {_value(inner)}" for name, inner in value.items()) + "}"
+        return "[" + ", ".join(map(inline, value)) + "]"
+    return "{" + ", ".join(f"{_key(name)} = {inline(inner)}" for name, inner in value.items()) + "}"
+
+
+def block(text: str) -> str:
+    """A TOML string of several lines, which reads as it is."""
+    lines = "".join(each if each in '\n"' else _character(each) for each in text)
+    return '"""\n' + re.sub(r'"(?="|\Z)', r"\"", lines) + '"""'
 
 
 def _key(name: str) -> str:

@@ -1,0 +1,33 @@
+"""A lock that leaves its home: what an environment holds after each step of a profile, to be built again elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .state import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedStep:
+    """``name`` of the step, and what is installed after it.
+
+    What the Python itself brings, and what a program put there, has no ``sha256``: no lock gives it back.
+    """
+
+    name: str
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockFile:
+    """``text`` is the profile's expanded YAML; ``python``: full version, or only ``3.10`` where it was assumed.
+
+    ``substitutes``: index name -> the index that stood in for it.
+    """
+
+    name: str
+    text: str
+    python: str
+    steps: tuple[LockedStep, ...]
+    substitutes: Mapping[str, str] = field(default_factory=dict)

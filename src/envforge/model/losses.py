@@ -1,0 +1,73 @@
+"""What a format of an export cannot carry, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from .export import Subject, brought, built, installable
+from .profile import Action
+
+_NAMED = 8
+
+PYTHON = "python"
+HASHES = "hashes"
+BINDING = "binding"
+ORDER = "order"
+RUNS = "runs"
+VARIABLES = "variables"
+SMOKE = "smoke"
+NO_DEPS = "no-deps"
+"""What some formats carry and others do not."""
+
+
+def losses(subject: Subject, carried: Collection[str]) -> tuple[str, ...]:
+    """What is there and is not ``carried``, and what no format carries."""
+    return tuple(_losses(subject, carried))
+
+
+def _losses(subject: Subject, carried: Collection[str]) -> Iterator[str]:
+    profile, final = subject.profile, subject.final
+    if PYTHON not in carried:
+        yield f"the Python: it must be {subject.minor}"
+    if HASHES not in carried:
+        yield "the hashes of the files: another file of the same version would be taken"
+    if NO_DEPS not in carried:
+        yield "that nothing else is resolved: where two distributions contradict each other, the installer refuses"
+    if BINDING not in carried and len({item.index for item in final.values() if item.index}) > 1:
+        yield "which distribution comes from which index: a file of another is refused by its hash, if any"
+    if ORDER not in carried and len(profile.steps) > 1:
+        yield "the order of the steps"
+    runs = [step.name for step in profile.steps if step.action is Action.RUN]
+    if RUNS not in carried and runs:
+        yield f"what programs do: {_names(runs)}"
+    if VARIABLES not in carried and profile.environment:
+        yield f"the variables of the profile: {_names(profile.environment)}"
+    if SMOKE not in carried and profile.smoke:
+        yield "the smoke checks"
+    if profile.guards:
+        yield "the guards: nothing watches what is installed later"
+    unknown = [item.name for item in final.values() if not installable(item) and not brought(item)]
+    if unknown:
+        yield f"what a program put there, whose file nobody knows: {_names(unknown)}"
+    yield from _files(subject, steps=ORDER in carried)
+
+
+def _files(subject: Subject, *, steps: bool) -> Iterator[str]:
+    """``steps``: what came and went before the end is needed, too."""
+    states = subject.states if steps else (subject.final,)
+    for item in {item.sha256: item for state in states for item in state.values()}.values():
+        if built(item) and installable(item):
+            place = subject.kept.get(item.sha256 or "")
+            yield f"`{item.name}` {item.version}, which was built here: lay `{item.file}` beside it" + (
+                f" (it is kept as {place})" if place else ""
+            )
+    if subject.contested:
+        number = "one path" if subject.contested == 1 else f"{subject.contested} paths"
+        yield f"which distribution wins {number} that more than one owns"
+    if subject.private:
+        yield f"the credentials of {_names(subject.private)}: give them to the installer, by netrc for instance"
+
+
+def _names(names: Collection[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in list(names)[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
