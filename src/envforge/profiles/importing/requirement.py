@@ -85,7 +85,7 @@ def _without_local(sketch: Sketch, place: Place, parsed: Requirement) -> str | N
     if local is None:
         return None
     parsed.specifier = SpecifierSet(",".join(changed))
-    sketch.build(place, canonicalize_name(parsed.name), local)
+    sketch.indexes.build(place, canonicalize_name(parsed.name), local)
     return str(parsed)
 
 
