@@ -88,6 +88,14 @@ def test_the_python(case: Case, spec: str, python: str) -> None:
     assert (2 in found.lost) == (spec in {"python=2.7", "python=3.8|3.9", "Python 3.10.4 h12_0_cpython"})
 
 
+def test_a_spec_keeps_its_channel_and_loses_its_line_breaks(case: Case) -> None:
+    found = case.draft(
+        "environment.yml", 'dependencies: [conda-forge::python=3.12, "a\\n b", "conda-forge::c[build=x]"]\n'
+    )
+    assert found.profile.conda.packages == ("a b", "conda-forge::c[build=x]")
+    assert "`conda-forge` or another" in found.assumed[1]
+
+
 def test_aliases_are_followed_and_entries_may_hold_lines(case: Case) -> None:
     found = case.draft(
         "environment.yml",

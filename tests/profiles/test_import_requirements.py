@@ -146,6 +146,7 @@ def test_sources(case: Case, line: str, name: str, source: str) -> None:
     [
         ("-e .", "write `NAME @ .`"),
         ("-e .[all]", "write `NAME[all] @ .`"),
+        ("~/x-1-py3-none-any.whl", "begins at its folder"),
         ("./mine", "write `NAME @ ./mine`"),
         ("hg+https://hg.example.org/x#egg=x", "from Git only"),
         ("git+git@git.example.org:o/x.git", "git+ssh://git@HOST/PATH"),

@@ -8,9 +8,10 @@ from urllib.parse import unquote
 from envforge.model.profile import Backend
 from envforge.profiles.importing import addresses
 from envforge.profiles.importing.environment_yml import said
+from envforge.profiles.importing.indexes import Ask
 from envforge.profiles.importing.pythons import python
 from envforge.profiles.importing.requirement import requirement
-from envforge.profiles.importing.sketch import Ask, Sketch
+from envforge.profiles.importing.sketch import Sketch
 from envforge.profiles.importing.text import Place, Text, broken
 from envforge.profiles.tree import Tree
 
@@ -71,7 +72,7 @@ def _take(sketch: Sketch, text: Text, packages: list[Tree]) -> None:
         elif not name.startswith("__"):
             _conda(sketch, place, item, f"{name}={shown}")
     for url, names in sources.items():
-        sketch.serves(url, names)
+        sketch.indexes.serves(url, names)
     if ask.requirements:
         sketch.lose(text.place, "the hashes of what pip installs: envforge records those of what it installs")
     sketch.install(ask, since)

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from envforge.model.profile import Backend
 from envforge.profiles import mistakes
 from envforge.profiles.importing import addresses, requirements, specs
+from envforge.profiles.importing.indexes import Ask
 from envforge.profiles.importing.requirements import Reading
-from envforge.profiles.importing.sketch import Ask, Sketch
+from envforge.profiles.importing.sketch import Sketch
 from envforge.profiles.importing.text import Place, Text, broken
 from envforge.profiles.tree import FOREIGN, Tree, YamlError, parse
 
@@ -106,7 +107,7 @@ def _pip(reading: Reading, ask: Ask, text: Text, value: Tree) -> None:
 def _repositories(reading: Reading, ask: Ask, text: Text, value: Tree) -> None:
     """conda-lock's `pip-repositories`: indexes besides the default one."""
     for entry in _entries(text, value, "pip-repositories"):
-        reading.sketch.index(_place(text, entry), ask, said(entry) or "", instead=False)
+        reading.sketch.indexes.index(_place(text, entry), ask, said(entry) or "", instead=False)
 
 
 def _variables(reading: Reading, ask: Ask, text: Text, value: Tree) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from envforge.profiles.importing import addresses
+from envforge.profiles.importing.indexes import Ask
 from envforge.profiles.importing.pythons import python
 from envforge.profiles.importing.requirement import requirement
-from envforge.profiles.importing.sketch import Ask, Sketch
+from envforge.profiles.importing.sketch import Sketch
 from envforge.profiles.importing.text import Place, Text, broken
 
 _MAJOR = "1"
@@ -129,9 +130,9 @@ def _indexes(sketch: Sketch, text: Text, origins: Mapping[str, list[str]]) -> No
                 text.place, f"the index `{bare[url]}`: it is no whole address with `http://` or `https://`", "indexes"
             )
         elif bare[url] == usual:
-            sketch.default(bare[url])
+            sketch.indexes.default(bare[url])
         else:
-            sketch.serves(bare[url], names)
+            sketch.indexes.serves(bare[url], names)
 
 
 def _line(text: Text, key: str) -> int:

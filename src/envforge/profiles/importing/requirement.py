@@ -85,7 +85,7 @@ def _without_local(sketch: Sketch, place: Place, parsed: Requirement) -> str | N
     if local is None:
         return None
     parsed.specifier = SpecifierSet(",".join(changed))
-    sketch.build(place, canonicalize_name(parsed.name), local)
+    sketch.indexes.build(place, canonicalize_name(parsed.name), local)
     return str(parsed)
 
 
@@ -174,6 +174,9 @@ def _location(sketch: Sketch, place: Place, location: str, said: dict[str, str])
             sketch.lose(place, f"`{_short(location)}`: it names neither a wheel nor an sdist")
             return None
         kept = _hash(sketch, place, said)
+    elif location.startswith("~"):
+        sketch.lose(place, f"`{_short(location)}`: a path in a profile begins at its folder or at `/`")
+        return None
     elif scheme in {"", "file"}:
         sketch.assume(place, "a path counts from the folder of the profile")
         kept = _hash(sketch, place, said)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from envforge.model.errors import UsageError
 from envforge.profiles.importing import text as texts
+from envforge.profiles.importing.indexes import Ask
 from envforge.profiles.importing.pip_options import Option, options
 from envforge.profiles.importing.requirement import requirement
-from envforge.profiles.importing.sketch import Ask, Sketch
+from envforge.profiles.importing.sketch import Sketch
 from envforge.profiles.importing.text import Place, Text, broken
 
 _COMMENT = re.compile(r"(^|\s)#.*$")
@@ -101,11 +102,11 @@ def _option(reading: Reading, ask: Ask, place: Place, option: Option, *, bound: 
         case "--constraint":
             _include(reading, ask, place, value, bound=True)
         case "--index-url" | "--default-index":
-            sketch.index(place, ask, value, instead=True)
+            sketch.indexes.index(place, ask, value, instead=True)
         case "--extra-index-url" | "--index":
-            sketch.index(place, ask, value, instead=False)
+            sketch.indexes.index(place, ask, value, instead=False)
         case "--find-links":
-            sketch.links(place, value)
+            sketch.indexes.links(place, value)
         case "--upgrade":
             ask.upgrade = True
         case "--no-deps":

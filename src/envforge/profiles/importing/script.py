@@ -13,11 +13,12 @@ from envforge.model.errors import UsageError
 from envforge.model.profile import Action
 from envforge.profiles.importing import conda_commands, environment_yml
 from envforge.profiles.importing import text as texts
+from envforge.profiles.importing.indexes import Ask
 from envforge.profiles.importing.pip_options import options
 from envforge.profiles.importing.pythons import python
 from envforge.profiles.importing.requirements import Reading, install_words
 from envforge.profiles.importing.shell_words import Command, commands, resolved
-from envforge.profiles.importing.sketch import Ask, Sketch
+from envforge.profiles.importing.sketch import Sketch
 from envforge.profiles.importing.text import Place, Text
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)

@@ -14,14 +14,11 @@ _VERSION = re.compile(r"version\s*=\s*(['\"]?)(.*?)\1\s*(?:,|$)")
 
 def take(sketch: Sketch, place: Place, spec: str) -> str | None:
     """The match spec as a profile takes it; None where it is the Python's, or none: that is told."""
-    text, hidden = spec.strip(), None
-    text = sketch.address(place, text, "conda")
+    text = sketch.address(place, " ".join(spec.split()), "conda")
     found = _SPEC.fullmatch(text)
     if found is None or "\0" in text or "$" in text:
         sketch.lose(place, f"`{text}`: it is no match spec that can be kept", "conda")
         return None
-    if found["channel"]:
-        hidden = found["channel"].rpartition("/")[0] or found["channel"]
     if found["name"].lower() != "python":
         return text
     version = found["version"].strip()
@@ -34,8 +31,9 @@ def take(sketch: Sketch, place: Place, spec: str) -> str | None:
     if build:
         sketch.lose(place, f"the build `{build}` of Python: only its version counts", "python")
     sketch.wants_python(place, python(wanted), text)
-    if hidden and hidden not in sketch.channels:
-        sketch.assume(place, f"Python comes from the first channel that has it, not from `{hidden}`", "python")
+    if found["channel"]:
+        text = f"Python comes from the first channel that has it, `{found['channel']}` or another"
+        sketch.assume(place, text, "python")
     return None
 
 
