@@ -126,6 +126,8 @@ def test_rows_of_a_record_that_lead_out(house: tuple[Cli, Server]) -> None:
         assert told(answer) == {("package-changed", "six")}
         assert ("record-missing", "six") in told(answer, "warning")
         assert "claims 2 files outside the environment (`../../../../../outside.txt`)" in answer.text
+        said = next(each for each in answer.document["findings"] if each["id"] == "record-missing")
+        assert "other tools" in said["remedy"]  # no repair of the environment takes it out of a wheel
     ended(cli.run("rebuild", "led-out"))
     assert ("record-missing", "six") not in told(ended(cli.run("audit", "led-out")), "warning")
 

@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.check import ended
+from kit.check import ended, errors
 from kit.cli import PYTHON, Answer, Cli
 from kit.index import Index, Server, serve
 from kit.wheels import Wheel
@@ -242,6 +243,96 @@ def test_a_folder_in_the_place_of_a_file_and_a_file_in_the_place_of_a_folder(hou
     answer = repaired(cli)
     aside = Path(answer.data["aside"])
     assert {path.read_text() for path in aside.rglob("*") if path.is_file()} == {"mine", "mine too"}
+
+
+def test_a_pipe_in_the_place_of_a_module_is_drift(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    (cli.site() / "six/extra.py").unlink()
+    os.mkfifo(cli.site() / "six/extra.py")
+    assert errors(ended(cli.run("audit", "demo"), 3)) == {("file-modified", "six")}
+    assert actions(repaired(cli)) == {("restore", "six")}
+
+
+def test_a_renamed_dist_info_goes_and_the_recorded_one_comes_back(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    before = inodes(cli).keys()
+    info = cli.site() / "dep-1.0.0.dist-info"
+    info.rename(cli.site() / "zzz-1.0.0.dist-info")
+    repaired(cli)
+    assert inodes(cli).keys() == before
+    # A copy under another version is what counts as installed; still the recorded one is not the debris.
+    shutil.copytree(info, cli.site() / "dep-2.0.0.dist-info")
+    metadata = cli.site() / "dep-2.0.0.dist-info/METADATA"
+    text = metadata.read_text()
+    metadata.unlink()
+    metadata.write_text(text.replace("Version: 1.0.0", "Version: 2.0.0"))
+    repaired(cli)
+    assert inodes(cli).keys() == before
+
+
+def test_code_that_slips_in_before_a_recorded_module_is_moved_aside(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    before = inodes(cli).keys()
+    (cli.site() / "six/extra").mkdir()
+    (cli.site() / "six/extra/__init__.py").write_text("extra = 2\n")
+    place = f"lib/python{PYTHON}/site-packages/six/extra/__init__.py"
+    for depth in ([], [], ["--deep"]):
+        assert errors(ended(cli.run("audit", "demo", *depth), 3)) == {("file-unowned", place)}
+    ended(cli.run("accept", "demo"), 3)
+    assert actions(repaired(cli)) == {("set-aside", place)}
+    assert inodes(cli).keys() == before
+
+
+def test_what_was_accepted_comes_back_whole_with_nothing_evicted(house: tuple[Cli, Server]) -> None:
+    cli, server = house
+    install(cli, server, "stray")  # compiled by pip, as no repair would write its RECORD
+    ended(cli.run("accept", "demo"), 0)
+    before = inodes(cli).keys()
+    shutil.rmtree(cli.site() / "stray")
+    shutil.rmtree(cli.site() / "stray-1.0.0.dist-info")
+    answer = repaired(cli)
+    assert (answer.data["lost"], answer.data["evicted"]) == ([], [])
+    assert inodes(cli).keys() == before
+    server.put("pypi", Wheel(name="stray", version="1.0.0", files={"stray/__init__.py": "other = 1\n"}))
+    shutil.rmtree(cli.home / "cache")
+    shutil.rmtree(cli.site() / "stray")
+    answer = ended(cli.run("repair", "demo"), 3)
+    assert ([each["subject"] for each in answer.data["lost"]], answer.data["evicted"]) == (["stray"], [])
+    assert "`envforge rebuild demo`" in answer.document["findings"][0]["remedy"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_of_a_shared_path_only_the_damaged_copies_are_evicted(tmp_path: Path, number: int) -> None:
+    same = {"both/same.py": "same = 1\n"}
+    wheels = [Wheel(name="one", version="1.0.0", files=same), Wheel(name="two", version="1.0.0", files=same)]
+    with serve({"pypi": Index(artefacts=wheels)}) as server:
+        cli = Cli(root=tmp_path)
+        cli.profile(server.url("pypi"), [{"name": "all", "install": ["one", "two"]}])
+        ended(cli.run("create", "demo"), 0)
+        copies = sorted((cli.home / "cache/uv").glob("archive-v*/*/both/same.py"))
+        owner = next(copies[number].parents[1].glob("*.dist-info")).name.partition("-")[0]
+        copies[number].write_text("evil = 1\n")
+        (cli.site() / "both/same.py").unlink()
+        (cli.site() / "both/same.py").write_text("evil = 1\n")
+        assert set(repaired(cli).data["evicted"]) <= {owner}
+        assert (cli.site() / "both/same.py").read_text() == "same = 1\n"
+
+
+def test_a_home_that_was_moved_is_told_and_rebuilt(house: tuple[Cli, Server]) -> None:
+    cli, _ = house
+    elsewhere = cli.root / "moved"
+    cli.home.rename(elsewhere)
+    cli.home.symlink_to(elsewhere)
+    ended(cli.run("audit", "demo"), 0)  # the scripts still find their Python
+    cli.home.unlink()
+    moved = replace(cli, variables={"ENVFORGE_HOME": str(elsewhere)})
+    answer = ended(moved.run("audit", "demo"), 3)
+    assert errors(answer) == {("file-modified", "bin")}
+    assert "`envforge rebuild demo`" in answer.document["findings"][0]["remedy"]
+    (elsewhere / "envs/demo/bin/dep-tool").unlink()
+    assert ended(moved.run("repair", "demo"), 3).data["evicted"] == []
+    ended(moved.run("rebuild", "demo"), 0)
+    ended(moved.run("audit", "demo"), 0)
 
 
 def test_a_sealed_environment_is_opened_for_it_and_closed_again(house: tuple[Cli, Server]) -> None:

@@ -262,7 +262,7 @@ def test_links_and_kinds_count(fresh: Fresh, venv: Path, site: Path) -> None:
     assert {file.path.rpartition("/")[2]: file.kind for file in recorded.deep().files} == {
         "python": "modified",
         "data.txt": "modified",
-        "deep.py": "unreadable",
+        "deep.py": "modified",
     }
 
 

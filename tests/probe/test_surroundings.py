@@ -131,6 +131,12 @@ def test_a_module_beside_the_scripts_shadows_what_they_import(again: Look, venv:
     assert again().unowned == ("bin/random.py", "bin/tiny.py")
 
 
+@pytest.mark.parametrize("name", ["pyvenv.cfg", "python._pth", "python3.11._pth"])
+def test_what_python_reads_beside_itself(again: Look, venv: Path, name: str) -> None:
+    (venv / "bin" / name).write_text("")
+    assert again().unowned == (f"bin/{name}",)
+
+
 def test_nothing_is_raised_for_a_prefix_that_is_broken(tmp_path: Path) -> None:
     assert look(tmp_path / "absent", ()).unowned == ()
     broken = tmp_path / "broken"

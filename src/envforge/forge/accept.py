@@ -38,8 +38,13 @@ from .looking import About, Found
 from .path import current, require
 from .profiles import recorded
 from .shop import Shop
-from .taking import remember, snapshot, told
+from .taking import hashed, remember, snapshot, told, written
 from .witness import Testimony, hear, veiled
+
+_UNDO = {
+    "file-missing": "`envforge repair {name}` brings it back",
+    "file-modified": "if the change is not meant, `envforge rebuild {name}` builds a generation without it",
+}
 
 
 def accept(shop: Shop, name: str) -> Result[Accepted]:
@@ -106,10 +111,11 @@ def _write(shop: Shop, met: _Meeting, profile: Profile, result: Result[Accepted]
     position = made_last(home, name, generation, profile, met.before.step)
     made = snapshots.read(home, name, generation, position, files=True)
     state = _known(met.found.state, made.state)
-    rows = told(met.found.observation.files, met.digests())
     other = {change.name for change in differences(made.state, state) if change.after is not None}
     if home.adopted(name, generation) is not None:
         other = {*state}  # no lock ever knew a file of it
+    notes = written(met.found.observation.files, other)
+    rows = told(met.found.observation.files, {**met.digests(), **hashed(about.prefix, notes)})
     lost = _not_reproducible(made, state, rows, other)
     taken = snapshot(
         shop,
@@ -121,7 +127,7 @@ def _write(shop: Shop, met: _Meeting, profile: Profile, result: Result[Accepted]
         python=met.before.python,
         engine=met.before.engine,
     )
-    remember(home, taken, met.found.observation, lost.files, _lock(shop, profile, taken))
+    remember(home, taken, met.found.observation, (*lost.files, *notes), _lock(shop, profile, taken))
     data = replace(result.data, snapshot=taken.id, not_reproducible=lost)
     Journal(home.journal(name, generation)).append(
         "accepted",
@@ -162,7 +168,8 @@ class _Meeting:
 
     def broken(self) -> Iterator[Finding]:
         """What nobody can want to accept, as errors; and as warnings, files that differ from their RECORD."""
-        yield from disagreements(self.found.state, self._news(), modified=Severity.WARNING)
+        for found in disagreements(self.found.state, self._news(), modified=Severity.WARNING):
+            yield replace(found, remedy=_UNDO[found.id].format(name=self.about.name))
         for each in self.drift.files:
             if each.kind == "missing" and not each.owners and VITAL.fullmatch(each.path):
                 yield Finding(
@@ -171,7 +178,7 @@ class _Meeting:
                     subject=each.path,
                     message=f"`{each.path}`, without which nothing in the environment starts, is gone",
                     evidence={"guard": WHOLE_DISTRIBUTIONS, "count": 1, "paths": [each.path]},
-                    remedy="`envforge rebuild` makes the environment anew",
+                    remedy=_UNDO["file-missing"].format(name=self.about.name),
                 )
         hidden = {each.path for each in self.drift.files if each.kind == "unreadable"}
         hidden |= veiled(self.about.prefix, self.found.observation, self.testimony)

@@ -33,7 +33,7 @@ from .foreign import checked, compare, found, judge, keeper, look
 from .generations import put_in_place
 from .remove import delete
 from .shop import Shop
-from .taking import remember, snapshot, told
+from .taking import hashed, remember, snapshot, told, written
 from .witness import veiled
 
 _FIRST = 1
@@ -77,20 +77,21 @@ def adopt(shop: Shop, path: Path, profile: Profile, *, name: str | None = None) 
             )
         findings, _ = judge(seen, profile)
         state = _requested(seen.observation.state, profile)
+        notes = written(seen.observation.files, state.keys())
         taken = snapshot(
             shop,
             chosen,
             _FIRST,
             _FIRST,
             state=state,
-            files=told(seen.observation.files, seen.testimony.digests),
+            files=told(seen.observation.files, {**hashed(there.prefix, notes), **seen.testimony.digests}),
             python=there.python,
             engine=_ENGINE,
         )
         with _all_or_nothing(home, chosen):
             home.adopt(chosen, _FIRST, there.prefix)
             kept_profiles.write(home, chosen, _FIRST, profile)
-            remember(home, taken, seen.observation, sorted(seen.testimony.digests), None)
+            remember(home, taken, seen.observation, (*sorted(seen.testimony.digests), *notes), None)
             Journal(home.journal(chosen, _FIRST)).append(
                 "adopted",
                 path=str(there.prefix),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envforge.model.drift import Checked, Seen, Surroundings
@@ -16,6 +16,7 @@ from envforge.model.state import Observation
 from envforge.probe import prefix as prefixes
 from envforge.probe import pythons, stamps, surroundings
 from envforge.probe.foreign import Foreign, own_code, recognise
+from envforge.probe.shadows import shadows
 from envforge.rules.against_record import findings as disagreements
 from envforge.rules.context import Moment
 from envforge.rules.wording import guard_text
@@ -72,12 +73,16 @@ def look(there: Foreign) -> Look:
     now = stamps.stamps(there.prefix)
     observation = prefixes.look(there.prefix)
     known = {row.path for row in observation.files if row.owners} | own_code(there.prefix)
+    facts = surroundings.look(there.prefix, known)
+    # Where installers differ in what they call theirs, an `__init__` of nobody's may be a namespace's own.
+    others = (row.path for row in observation.files if not row.owners)
+    inside = shadows(known, others, namespaces=False)
     return Look(
         there=there,
         now=now,
         observation=observation,
         testimony=hear(there.prefix, observation.state.keys()),
-        facts=surroundings.look(there.prefix, known),
+        facts=replace(facts, unowned=tuple(sorted({*facts.unowned, *inside}))),
     )
 
 

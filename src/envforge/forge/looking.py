@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -15,8 +16,9 @@ from envforge.model.profile import Profile
 from envforge.model.snapshot import Snapshot
 from envforge.model.state import Observation, State
 from envforge.probe import drift as drifts
-from envforge.probe import hashing, interpreter, stamps, surroundings
+from envforge.probe import hashing, interpreter, moved, stamps, surroundings
 from envforge.probe import prefix as prefixes
+from envforge.probe.shadows import shadows
 from envforge.rules import drift as drift_rules
 from envforge.rules import surroundings as surrounding_rules
 from envforge.rules.context import Moment
@@ -29,6 +31,7 @@ from envforge.system import environ
 from .comparing import enriched
 from .timeline import Timeline
 
+_COMMAND = re.compile(r"(`envforge (?:repair|rebuild))`")
 _LEFT = frozenset({"leftover", "record-missing"})
 """What an installer that was ended left, which no step of a build does."""
 _LARGE = 1 << 20  # bytes
@@ -37,7 +40,8 @@ _LARGE = 1 << 20  # bytes
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What a look found. ``drift`` is None where all is as recorded; ``hashed``: bytes; ``known``: what
-    `surroundings.entries` says of the snapshot's files.
+    `surroundings.entries` says of the snapshot's files; ``shadows``: new files of nobody that are imported in place of
+    recorded modules.
 
     ``observation`` has its table of files only where the whole prefix was looked at, and so has ``whole``, the
     snapshot with its files.
@@ -47,6 +51,7 @@ class Found:
     now: Seen
     known: frozenset[str]
     observation: Observation
+    shadows: tuple[str, ...] = ()
     hashed: int = 0
     drift: Drift | None = None
     whole: Snapshot | None = None
@@ -114,8 +119,10 @@ class About:
             observation = prefixes.look(self.prefix)
             digests = hashing.digests(self.prefix, set(paths).difference(large)) | hashed.result()
         drift = drifts.compare(self.prefix, whole, observation, digests)
-        # A new file that nobody owns, a log say, is no drift: what of such runs by itself the surroundings tell.
-        telling = {each.path for each in drift.files if each.kind != "extra"}
+        # A new file that nobody owns, a log say, is no drift, unless it runs in place of what was recorded.
+        nobodys = (each.path for each in drift.files if each.kind == "extra" and not each.owners)
+        shadowing = shadows((row.path for row in whole.files), nobodys, namespaces=True)
+        telling = {each.path for each in drift.files if each.kind != "extra"}.union(shadowing)
         clean = not (telling or drift.missing or drift.extra or drift.changed)
         if not clean:
             telling |= {row.path for row in drift_rules.unvouched(drift, whole.files)}
@@ -134,14 +141,23 @@ class About:
             now=now,
             known=known,
             observation=observation,
+            shadows=shadowing,
             hashed=sum(now[path][0] for path in paths),
             drift=None if clean else drift,
             whole=whole,
         )
 
     def surroundings(self, found: Found) -> Surroundings:
-        """What leaks in from the host, and code that nobody owns."""
-        return surroundings.look(self.prefix, found.known)
+        """What leaks in from the host, code that nobody owns, and whether the environment lies where it was built."""
+        facts = surroundings.look(self.prefix, found.known)
+        inside = (path for path in found.shadows if not any(path.startswith(f"{each}/") for each in facts.unowned))
+        was = moved.look(self.prefix, f"/generations/{self.name}/{self.generation}")
+        return replace(
+            facts,
+            unowned=tuple(sorted({*facts.unowned, *inside})),
+            moved_from=was.place if was is not None else None,
+            stranded=was.scripts if was is not None else (),
+        )
 
     def findings(
         self, profile: Profile, substitutes: Mapping[str, str], snapshot: Snapshot, found: Found, facts: Surroundings
@@ -149,11 +165,13 @@ class About:
         """All that stands against the environment, the worst first. ``substitutes``: as when it was built."""
         told = drift_rules.findings(found.drift) if found.drift is not None else ()
         gathered_ones = gathered(told, facts, self._guards(profile, substitutes, snapshot, found), profile)
-        words = drift_rules.REPAIR.partition("` ")
-        repair = f"{words[0]} {self.name}{words[1]}{words[2]}"
-        return tuple(
-            replace(each, remedy=repair) if each.remedy == drift_rules.REPAIR else each for each in gathered_ones
-        )
+        return tuple(self._named(each) for each in gathered_ones)
+
+    def _named(self, finding: Finding) -> Finding:
+        """With the environment's name in a remedy that begins with a command of envforge for it."""
+        remedy = finding.remedy or ""
+        found = _COMMAND.match(remedy)
+        return finding if found is None else replace(finding, remedy=f"{found[1]} {self.name}`{remedy[found.end() :]}")
 
     def _guards(
         self, profile: Profile, substitutes: Mapping[str, str], snapshot: Snapshot, found: Found
@@ -172,14 +190,22 @@ class About:
         before = {each.key for each in timeline.findings}
         # What is there now is a moment of its own: what the last step brought must be what it was, too.
         timeline.add(Moment(step=None, state=found.state, observation=found.observation), {})
-        # What did not stand against the recorded state goes with the drift that brought it.
-        drifted = found.drift is not None
         return tuple(
-            replace(each, remedy=drift_rules.REPAIR)
-            if each.id in _LEFT or (drifted and each.key not in before)
-            else each
+            replace(each, remedy=drift_rules.REPAIR) if _is_repaired(each, found.drift, before) else each
             for each in timeline.findings
         )
+
+
+def _is_repaired(finding: Finding, drift: Drift | None, before: set[tuple[str, str]]) -> bool:
+    """Whether it goes with what drifted. ``before``: the keys of what stood against the recorded state, too."""
+    if finding.id in _LEFT:
+        return finding.severity is Severity.ERROR  # a warning is of rows that lead out, as the wheel has them
+    if drift is None or finding.key in before:
+        return False
+    if finding.id == "file-clobbered":
+        inside = f"/{finding.subject}/"
+        return bool(drift.extra or drift.changed) or any(inside in f"/{each.path}/" for each in drift.files)
+    return True
 
 
 def _nanoseconds(made: str) -> int:

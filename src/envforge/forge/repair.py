@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from envforge.engines.mender import Mender
 from envforge.model.drift import Audit, Drift
 from envforge.model.errors import EnvforgeError, LeftoverError
+from envforge.model.finding import Finding
 from envforge.model.profile import Profile
 from envforge.model.progress import Note
 from envforge.model.repair import Lost, Mending, Repair, RepairAction, Restoration
@@ -63,7 +64,20 @@ def repair(shop: Shop, name: str, *, dry_run: bool = False, in_use: bool = False
                 done = _Repairer(shop=shop, name=name, generation=generation, need=need).run()
         repairs.end(home, name, generation)
         verdict = audit(shop, name)
-    return Result(command="repair", data=done, findings=verdict.findings)
+    return Result(command="repair", data=done, findings=_left(home, done, verdict.findings))
+
+
+def _left(home: Home, done: Repair, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings, with another remedy where this one has shown, or shows already, that it cannot be in place."""
+    name = done.environment
+    lost = {each.subject for each in done.lost}
+    fresh = " --fresh" if home.adopted(name, done.generation) is not None else ""
+    return tuple(
+        replace(each, remedy=f"`envforge rebuild {name}{fresh}` builds it anew beside the one in use")
+        if each.remedy == f"`envforge repair {name}` puts it right" and (not done.dry_run or each.subject in lost)
+        else each
+        for each in findings
+    )
 
 
 def _shown(shop: Shop, name: str) -> Result[Repair]:
@@ -77,7 +91,7 @@ def _shown(shop: Shop, name: str) -> Result[Repair]:
         actions=need.actions,
         lost=need.plan.lost,
     )
-    return Result(command="repair", data=data, findings=verdict.findings)
+    return Result(command="repair", data=data, findings=_left(shop.home, data, verdict.findings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,6 +62,7 @@ class Supply:
             else:
                 artefacts[name] = told
         wrong = self._round(wanted, artefacts, beside / "1", found)
+        wrong = self._guilty(wanted, wrong, artefacts, beside, found)
         if wrong:
             # What lies in the cache was changed since it was unpacked there.
             for name, paths in wrong.items():
@@ -109,7 +110,9 @@ class Supply:
         files = [each for group in owned.values() for each in group]
         paths = {each.path for each in files}
         digests = hashing.digests(folder, paths)
-        known = drifts.expected(folder, self.whole, paths)
+        # What the RECORD in the prefix says counts before what is brought, which may have been written otherwise.
+        here = drifts.expected(self.prefix, self.whole, paths)
+        known = drifts.expected(folder, self.whole, paths) | {path: told for path, told in here.items() if told}
         wrong: dict[str, list[str]] = {}
         for owner, group in owned.items():
             vouched = any(not (each.sha256 or known.get(each.path)) for each in group) and self._same(owner, folder)
@@ -119,19 +122,46 @@ class Supply:
                 if actual is not None and (actual == expected or (expected is None and vouched)):
                     found.ready[each.path] = (folder / each.path, actual)
                 else:
-                    wrong.setdefault(owner, []).append(each.path)
+                    for name in there.intersection(each.owners):
+                        wrong.setdefault(name, []).append(each.path)
         return {owner: left for owner, paths in wrong.items() if (left := self._damaged(owner, paths, folder, found))}
+
+    def _guilty(
+        self,
+        wanted: Iterable[Restoration],
+        wrong: Mapping[str, list[str]],
+        artefacts: Mapping[str, Artefact],
+        beside: Path,
+        found: Supplied,
+    ) -> dict[str, list[str]]:
+        """Those of ``wrong`` whose own copy is damaged. Where several bring one path, only each alone can tell."""
+        shared = {each.path: each.sha256 for each in wanted if len(each.owners) > 1}
+        left = dict(wrong)
+        for name in sorted(name for name, paths in wrong.items() if shared.keys() & paths):
+            folder = beside / f"alone-{name}"
+            self._install({name: artefacts[name]}, folder, found)
+            left[name] = [path for path in prefixes.damaged(folder, (name,)).get(name, ()) if path in wrong[name]]
+            for path, sha256 in hashing.digests(folder, shared.keys() & wrong[name]).items():
+                if sha256 is not None and sha256 == shared[path]:
+                    found.ready[path] = (folder / path, sha256)
+        return {name: paths for name, paths in left.items() if paths}
 
     def _damaged(self, name: str, paths: list[str], folder: Path, found: Supplied) -> list[str]:
         """Those of ``paths`` that a damaged copy brought; the others the wheel never held so, and they are lost."""
-        there = prefixes.look(folder).state.get(name)
-        if there is None or there.record != self.whole.state[name].record:
-            return paths
+        recorded, there = self.whole.state[name], prefixes.look(folder).state.get(name)
         damaged = prefixes.damaged(folder, (name,)).get(name, ())
+        if there is None or (there.record != recorded.record and (damaged or not self._is_meant(recorded, there))):
+            return paths
         other = [path for path in paths if path not in damaged]
         if other:
             found.lost.append(Lost(subject=name, why=f"its wheel never held what was recorded ({other[0]})"))
         return [path for path in paths if path in damaged]
+
+    def _is_meant(self, recorded: Distribution, there: Distribution) -> bool:
+        """Whether another RECORD is no sign of a damaged copy: nobody knows the wheel that was recorded, or it is the
+        same and was only written otherwise by another installer or for another prefix.
+        """
+        return recorded.sha256 is None or (recorded.contents is not None and recorded.contents == there.contents)
 
     def _same(self, name: str, folder: Path) -> bool:
         """Whether the whole distribution has the recorded contents, by its RECORD, and its files are what that says."""

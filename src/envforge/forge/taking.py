@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from pathlib import Path
 
 from envforge.model.snapshot import Snapshot
 from envforge.model.state import FileRow, Observation, State
+from envforge.probe import hashing
 from envforge.probe import machine as machines
 from envforge.store import contents, snapshots
 from envforge.store.layout import Home
 from envforge.system import clock, environ
 
+from .known import is_note
 from .shop import Shop
 
 _ALL = 64 << 20  # bytes that are kept of one snapshot
+
+
+def written(rows: Iterable[FileRow], names: AbstractSet[str]) -> tuple[str, ...]:
+    """Paths of what an installer wrote for the distributions ``names``, each time otherwise, and no wheel holds."""
+    return tuple(
+        row.path
+        for row in rows
+        if row.link is None and not names.isdisjoint(row.owners) and (is_note(row.path) or row.path.startswith("bin/"))
+    )
+
+
+def hashed(prefix: Path, paths: Iterable[str]) -> dict[str, str]:
+    """The sha256 of those of ``paths`` that can be read."""
+    return {path: sha256 for path, sha256 in hashing.digests(prefix, paths).items() if sha256 is not None}
 
 
 def told(rows: Iterable[FileRow], digests: Mapping[str, str]) -> tuple[FileRow, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,14 +52,14 @@ def veiled(prefix: Path, observation: Observation, testimony: Testimony) -> set[
 
 
 def _is_gone(path: Path) -> bool:
-    """Whether nothing is there; what lies in a folder that cannot be entered is not known to be."""
+    """Whether no file is there, but nothing or what took its place; of a folder that cannot be entered nobody knows."""
     try:
-        path.lstat()
+        mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:
         return False
-    return False
+    return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode))
 
 
 def _only(wrong: Mapping[str, tuple[str, ...]], paths: Collection[str]) -> dict[str, tuple[str, ...]]:

@@ -67,7 +67,8 @@ class Surroundings:
     this Python, None unless Python would look there and it holds something; ``shadowed``: canonical names of the
     distributions that both hold. ``pythonpath``: its entries; ``libraries``: LD_LIBRARY_PATH, LD_PRELOAD and LD_AUDIT
     as far as they are set; ``proxies``: variables that say ``socks://``; ``ambient``: what the
-    host says to pip, uv and conda, and what else to Python. ``unowned``: paths relative to the prefix.
+    host says to pip, uv and conda, and what else to Python. ``unowned``: paths relative to the prefix. ``moved_from``:
+    where the environment lay when ``stranded``, scripts that start the Python there, were written; None = here.
     """
 
     system_site: bool = False
@@ -78,6 +79,8 @@ class Surroundings:
     proxies: tuple[str, ...] = ()
     ambient: tuple[Ambient, ...] = ()
     unowned: tuple[str, ...] = ()
+    moved_from: str | None = None
+    stranded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

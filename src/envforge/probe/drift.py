@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -131,6 +132,16 @@ def _absent(
         veil = next((each for each in (path, *above(path)) if each in unreadable), None) if unreadable else None
         if veil is None:
             yield times.gone(row)
+        elif veil == path and times.is_special(path):
+            facts = times.facts(path)
+            yield FileDrift(
+                path=path,
+                kind="modified",
+                owners=row.owners,
+                expected=row.sha256,
+                when=facts.st_ctime_ns if facts else None,
+                uid=facts.st_uid if facts else None,
+            )
         else:
             hidden.setdefault(veil, set()).update(row.owners)
     for path, owners in hidden.items():
@@ -161,6 +172,11 @@ class _Times:
             return os.lstat(f"{self.root}/{path}")
         except OSError:
             return None
+
+    def is_special(self, path: str) -> bool:
+        """Whether a socket, pipe or device has taken the place of a file: that, everybody can see."""
+        facts = self.facts(path)
+        return facts is not None and not (stat.S_ISREG(facts.st_mode) or stat.S_ISDIR(facts.st_mode))
 
     def drift(
         self,

@@ -40,6 +40,12 @@ class Info:
         return f"{self.site}/{self.folder}"
 
     @property
+    def agrees(self) -> bool:
+        """Whether the folder is called as its metadata says."""
+        name, version = _from_folder(self.folder)
+        return (canonical(name), _normal(version)) == (self.name, self.version)
+
+    @property
     def legacy(self) -> bool:
         """Whether it is an ``.egg-info``, whose table has no hashes and starts from the folder itself."""
         return self.folder.endswith(_EGG_INFO)

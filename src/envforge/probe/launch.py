@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .sites import names, sites
 
-_PYTHON = re.compile(r"python[0-9.]*")
+_PYTHON = re.compile(r"python[0-9.]*(_pth)?|pyvenv\.cfg")
 _AT_EVERY_START = frozenset({"sitecustomize.py", "usercustomize.py"})
 _INSIDE = {".dist-info": "/RECORD", ".egg-info": "", ".pth": ""}
 
@@ -18,9 +18,9 @@ def stamp(prefix: Path) -> dict[str, str]:
     """The `Launch` of ``prefix`` (a symlink to it is resolved); nothing is raised, an absent prefix has none.
 
     The names in every site-packages; of them the RECORD of each ``.dist-info``, which every installer writes anew, the
-    ``.pth`` files and what Python imports at every start also by size, mtime and inode, as pyvenv.cfg and
-    ``bin/python*``. No ctime: another environment that links to the same file moves it. ``__pycache__`` is left out,
-    and with it the mtime of the folder that it is made in.
+    ``.pth`` files and what Python imports at every start also by size, mtime and inode, as pyvenv.cfg, ``bin/python*``
+    and what Python reads beside that. No ctime: another environment that links to the same file moves it.
+    ``__pycache__`` is left out, and with it the mtime of the folder that it is made in.
     """
     root = os.path.realpath(prefix)
     found = {path: _facts(f"{root}/{path}") for path in _starters(root)}

@@ -67,8 +67,9 @@ def changed(prefix: Path, rows: Iterable[FileRow]) -> tuple[str, ...]:
 def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Those of the distributions ``names`` whose files are not what their RECORD says -> the paths, sorted.
 
-    Every file of theirs is hashed that they own alone. Left out is what differs in clean environments: bytecode, which
-    compiling rewrites, and rows that a RECORD cannot vouch for (see `_vouches`).
+    Every file of theirs is hashed that they own alone, or with others that declare the same bytes: then it is told of
+    each. Left out is what differs in clean environments: bytecode, which compiling rewrites, and rows that a RECORD
+    cannot vouch for (see `_vouches`).
     """
     if not names:
         return {}
@@ -78,16 +79,23 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     infos = {info.name: info for info in _chosen(list(_infos(root, sites, [])), [])}
     for info in infos.values():
         claim(info, root, sites, claims)
-    wanted = {
-        path: (owner[0], digest)
-        for path, (owner, row) in sorted(claims.single.items())
+    wanted: dict[str, tuple[tuple[str, ...], str]] = {
+        path: (owner, digest)
+        for path, (owner, row) in claims.single.items()
         if owner[0] in names and _vouches(infos[owner[0]], path) and (digest := hexadecimal(declared(row))) is not None
     }
+    for path, rows in claims.shared.items():
+        owners = tuple(sorted(rows.keys() & names))
+        said = {hexadecimal(row) for row in rows.values()}
+        digest = said.pop() if len(said) == 1 else None
+        if digest is not None and owners and all(_vouches(infos[owner], path) for owner in rows):
+            wanted[path] = (owners, digest)
     found: dict[str, list[str]] = {}
     actual = hashing.digests(prefix, wanted)
-    for path, (name, digest) in wanted.items():
+    for path, (owners, digest) in sorted(wanted.items()):
         if actual[path] != digest:
-            found.setdefault(name, []).append(path)
+            for name in owners:
+                found.setdefault(name, []).append(path)
     return {name: tuple(paths) for name, paths in found.items()}
 
 
@@ -134,13 +142,13 @@ def _chosen(infos: list[Info], debris: list[Debris]) -> Iterator[Info]:
     yield from best.values()
 
 
-def _rank(info: Info) -> tuple[bool, object]:
+def _rank(info: Info) -> tuple[bool, object, bool]:
     from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - needed only where an environment is broken
 
     try:
-        return (not info.missing, Version(info.version))
+        return (not info.missing, Version(info.version), info.agrees)
     except InvalidVersion:
-        return (False, Version("0"))
+        return (False, Version("0"), info.agrees)
 
 
 def _distribution(info: Info, contents: Contents, tree: Tree) -> Distribution:

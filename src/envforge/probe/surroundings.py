@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from .installed import canonical, is_info
 
 _AT_EVERY_START = frozenset({"sitecustomize", "usercustomize"})
 _MODULES = (".py", ".so", ".pyc")
+# Beside its executable Python looks for these first: for what a venv is, and for the whole module path.
+_OF_PYTHON = re.compile(r"pyvenv\.cfg|python[0-9.]*\._pth")
 _LIBRARIES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")
 _TOLD_APART = frozenset({"$PYTHONPATH", *(f"${name}" for name in _LIBRARIES)})
 
@@ -106,7 +109,8 @@ def _unowned(root: Path, sites: list[Path], known: frozenset[str]) -> Iterator[s
     for name in _names(root / "bin"):
         module = _module(name)
         shadows = module in installed or module in sys.stdlib_module_names
-        if shadows and f"bin/{name}" not in known and _is_importable(name) and "." in name:
+        runs = _OF_PYTHON.fullmatch(name) or (shadows and _is_importable(name) and "." in name)
+        if runs and f"bin/{name}" not in known:
             yield f"bin/{name}"
 
 

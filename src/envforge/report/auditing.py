@@ -60,8 +60,6 @@ def repair(value: Repair, *, verbose: bool) -> list[RenderableType]:
     lines += [
         page.bullet("!", "red", f"{each.subject} cannot be put right in place: {each.why}") for each in value.lost
     ]
-    if value.lost:
-        lines.append(Text(f"`envforge rebuild {value.environment}` builds it anew beside the one in use"))
     if value.evicted:
         lines.append(Text(f"damaged copies taken out of the cache: {', '.join(value.evicted)}"))
     if value.shared:

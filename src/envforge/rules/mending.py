@@ -50,6 +50,7 @@ def mending(
         if row.path not in known
     ]
     remove += [each.path for each in debris if each.kind in _LEFT and not _holds(each.path, recorded)]
+    remove += _strange_infos(drift.files if drift is not None else (), recorded)
     return Mending(
         files=tuple(files),
         doubted=tuple(doubted),
@@ -57,6 +58,20 @@ def mending(
         aside=tuple(sorted(set(unowned) - set(remove))),
         lost=tuple(lost),
     )
+
+
+def _strange_infos(files: Sequence[FileDrift], recorded: Mapping[str, FileRow]) -> Iterator[str]:
+    """New metadata folders in which nothing was recorded and nobody owns anything, such as a renamed one."""
+    claimed = {""} | {_info(path) for path in recorded} | {_info(file.path) for file in files if file.owners}
+    for file in files:
+        if file.kind == "extra" and _info(file.path) not in claimed:
+            yield f"{_info(file.path)}.dist-info"
+
+
+def _info(path: str) -> str:
+    """The ``.dist-info`` that a path lies in; empty, which is always claimed, for none."""
+    folder, found, _ = path.partition(".dist-info/")
+    return folder if found else ""
 
 
 def _back(file: FileDrift, row: FileRow, kept: Collection[str]) -> Restoration | Lost:

@@ -8,6 +8,8 @@ from pathlib import PurePosixPath
 from envforge.model.drift import Surroundings
 from envforge.model.finding import Finding, Severity
 
+_SHOWN = 10  # paths that the evidence names; the count tells of the rest
+
 
 def findings(surroundings: Surroundings) -> tuple[Finding, ...]:
     """Of code that runs by itself and nobody owns errors, of what alters imports and libraries warnings, else infos.
@@ -16,6 +18,7 @@ def findings(surroundings: Surroundings) -> tuple[Finding, ...]:
     """
     return (
         *_unowned(surroundings),
+        *_moved(surroundings),
         *_sites(surroundings),
         *_paths(surroundings),
         *_ambient(surroundings),
@@ -30,6 +33,12 @@ def _unowned(surroundings: Surroundings) -> Iterator[Finding]:
             why = "Python reads it at every start"
         elif stem in {"sitecustomize", "usercustomize"}:
             why = "Python imports it at every start"
+        elif name == "pyvenv.cfg":
+            why = "Python believes it more than the environment's own"
+        elif name.endswith("._pth"):
+            why = "Python takes its module path from it"
+        elif stem == "__init__":
+            why = f"it is what every import of `{PurePosixPath(path).parent.name}` runs"
         else:
             why = f"it can be imported in place of another `{stem}`"
         yield Finding(
@@ -39,6 +48,21 @@ def _unowned(surroundings: Surroundings) -> Iterator[Finding]:
             message=f"`{path}` belongs to no distribution, and {why}",
             evidence={"path": path},
             remedy="`envforge repair` moves it aside; or bring it in by a distribution",
+        )
+
+
+def _moved(surroundings: Surroundings) -> Iterator[Finding]:
+    place, scripts = surroundings.moved_from, surroundings.stranded
+    if place is not None:
+        number = f"`{scripts[0]}` starts" if len(scripts) == 1 else f"{len(scripts)} scripts (`{scripts[0]}`) start"
+        yield Finding(
+            id="file-modified",
+            severity=Severity.ERROR,
+            subject="bin",
+            aspect="moved",
+            message=f"the environment was built in `{place}` and moved: {number} the Python there",
+            evidence={"built": place, "count": len(scripts), "paths": list(scripts[:_SHOWN])},
+            remedy="`envforge rebuild` makes it anew where it lies now",
         )
 
 
