@@ -94,11 +94,3 @@ def test_folders_that_are_empty_but_for_bytecode_go_with_their_last_file(root: P
     work.tidy()
     assert list((root / "lib/python3.11/site-packages").iterdir()) == []
     assert root.is_dir()
-
-
-def test_a_copy_keeps_its_permissions(root: Path) -> None:
-    source = new(root, "#!/bin/sh\n")
-    source.chmod(0o755)
-    mender(root).copy_in(source, "bin/tool")
-    assert os.access(root / "bin/tool", os.X_OK)
-    assert source.exists()

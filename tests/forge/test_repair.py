@@ -301,6 +301,38 @@ def test_what_was_accepted_comes_back_whole_with_nothing_evicted(house: tuple[Cl
     assert "`envforge rebuild demo`" in answer.document["findings"][0]["remedy"]
 
 
+def test_of_what_was_accepted_no_half_comes_beside_an_intruder(house: tuple[Cli, Server]) -> None:
+    cli, server = house
+    install(cli, server, "stray")
+    ended(cli.run("accept", "demo"), 0)
+    server.put("pypi", Wheel(name="stray", version="2.0.0"))
+    install(cli, server, "stray==2.0.0")
+    server.withdraw("pypi", "stray-1*")
+    shutil.rmtree(cli.home / "cache")
+    before = inodes(cli)
+    answer = ended(cli.run("repair", "demo"), 3)
+    assert [each["subject"] for each in answer.data["lost"]] == ["stray"]
+    assert answer.data["actions"] == []
+    assert inodes(cli) == before
+
+
+def test_kept_bytes_that_are_damaged_come_from_the_wheel_or_are_told(tmp_path: Path) -> None:
+    wheels = [Wheel(name=name, version="1.0.0", files={"both/x.py": f"{name} = 1\n"}) for name in ("one", "two")]
+    with serve({"pypi": Index(artefacts=wheels)}) as server:
+        cli = Cli(root=tmp_path)
+        steps = [{"name": name, "install": [name]} for name in ("one", "two")]
+        cli.profile(server.url("pypi"), steps, ignore=["file-clobbered"])
+        ended(cli.run("create", "demo"), 0)
+        for kept in (cli.home / "records/demo/1/contents").iterdir():
+            kept.write_text("damaged")
+        shutil.rmtree(cli.site() / "both")
+        assert actions(repaired(cli)) == {("restore", "one")}
+        assert (cli.site() / "both/x.py").read_text() == "two = 1\n"
+        (cli.link() / "bin/activate").unlink()
+        answer = ended(cli.run("repair", "demo"), 3)
+        assert (actions(answer), [each["subject"] for each in answer.data["lost"]]) == (set(), ["bin/activate"])
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_of_a_shared_path_only_the_damaged_copies_are_evicted(tmp_path: Path, number: int) -> None:
     same = {"both/same.py": "same = 1\n"}

@@ -42,13 +42,6 @@ class Mender:
             self._arriving.replace(place)
         self._forget_bytecode(path)
 
-    def copy_in(self, source: Path, path: str) -> None:
-        """Put a copy of ``source``, with its permissions, in the place of ``path``."""
-        self._beside.mkdir(parents=True, exist_ok=True)
-        copy = self._beside / "copy"
-        shutil.copy(source, copy)
-        self.move_in(copy, path)
-
     def link_in(self, target: str, path: str) -> None:
         """Put a symlink to ``target`` in the place of ``path``."""
         self._beside.mkdir(parents=True, exist_ok=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from envforge.engines.mender import Mender
@@ -173,9 +173,20 @@ class _Repairer:
         for file in plan.files:
             if file.source == "link":
                 mender.link_in(file.link or "", file.path)
-        lost = [each for each in map(partial(self._keep, mender), plan.files) if each is not None]
-        supplied = self._supply(mender, prefix, beside)
-        supplied.lost += lost
+        kept = beside / "kept"
+        damaged = {file: why for file in plan.files if (why := self._lay_out(kept, file)) is not None}
+        # Bytes are also kept of files that a wheel may hold.
+        again = [replace(file, source="wheel") for file in damaged if file.owners]
+        ours = {file.path: file for file in plan.files if file.source == "kept" and file not in damaged}
+        first = [path for path, file in ours.items() if self._absent.isdisjoint(file.owners)]
+        for path in first:
+            mender.move_in(kept / path, path)
+        supplied = self._supply(mender, prefix, beside, again)
+        supplied.lost += [Lost(subject=file.path, why=why) for file, why in damaged.items() if not file.owners]
+        then = [path for path in ours.keys() - first if self._comes(ours[path], supplied)]
+        for path in then:
+            mender.move_in(kept / path, path)
+        supplied.ready |= {path: (kept / path, ours[path].sha256 or "") for path in (*first, *then)}
         owners = {file.path: file.owners for file in self.need.drift.files} if self.need.drift is not None else {}
         for path in plan.remove:
             if not self._kept(supplied).intersection(owners.get(path, ())):
@@ -183,21 +194,36 @@ class _Repairer:
         mender.tidy()
         return supplied
 
-    def _keep(self, mender: Mender, file: Restoration) -> Lost | None:
-        """Bring a file back that the records hold; why not, where they are damaged."""
+    @property
+    def _absent(self) -> set[str]:
+        """Distributions that are gone or another."""
+        drift = self.need.drift
+        return {*drift.missing, *drift.changed} if drift is not None else set()
+
+    def _comes(self, file: Restoration, supplied: Supplied) -> bool:
+        """Whether the absent distribution comes that ``file``, of which the records hold the bytes, is a note of."""
+        lost = {each.subject for each in supplied.lost}
+        there = {owner for each in self.need.plan.files if each.path in supplied.ready for owner in each.owners}
+        return not lost.intersection(file.owners) or not (there - self._kept(supplied)).isdisjoint(file.owners)
+
+    def _lay_out(self, folder: Path, file: Restoration) -> str | None:
+        """Copy what the records hold of a file to its place below ``folder``; why not, where they are damaged."""
         if file.source != "kept":
             return None
         place = (self._home, self.name, self.generation, file.sha256 or "")
         try:
             contents.read(*place)
         except EnvforgeError as error:
-            return Lost(subject=file.path, why=error.message)
-        mender.copy_in(contents.path(*place), file.path)
+            return error.message
+        target = folder / file.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(contents.path(*place), target)
         return None
 
-    def _supply(self, mender: Mender, prefix: Path, beside: Path) -> Supplied:
+    def _supply(self, mender: Mender, prefix: Path, beside: Path, more: Sequence[Restoration]) -> Supplied:
         """Bring what comes from wheels and move it in; ``ready`` of the answer is what was moved in."""
         wanted = [file for file in (*self.need.plan.files, *self.need.plan.doubted) if file.source == "wheel"]
+        wanted += more
         done = Supplied()
         if not wanted:
             return done
@@ -215,6 +241,7 @@ class _Repairer:
                 prefix=prefix,
                 whole=self.need.whole,
                 beside=beside,
+                kept=beside / "kept",
                 log=logs / "repair.log",
             )
             for with_pip in (False, True):
@@ -255,7 +282,7 @@ class _Repairer:
         plan, drift, kept = self.need.plan, self.need.drift, self._kept(supplied)
         owners = {file.path: file.owners for file in drift.files} if drift is not None else {}
         every = (*plan.files, *plan.doubted)
-        files = tuple(file for file in every if file.source != "wheel" or file.path in supplied.ready)
+        files = tuple(file for file in every if file.source == "link" or file.path in supplied.ready)
         remove = tuple(path for path in plan.remove if not kept.intersection(owners.get(path, ())))
         return mending_rules.actions(replace(plan, files=files, remove=remove), drift)
 

@@ -33,13 +33,16 @@ class Supplied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supply:
-    """For one prefix. ``whole``: its snapshot with the files; ``beside``: a new folder on the same file system."""
+    """For one prefix. ``whole``: its snapshot with the files; ``beside``: a new folder on the same file system;
+    ``kept``: a folder laid out like the prefix, with what the records hold of the wanted distributions.
+    """
 
     shop: Shop
     work: Bench
     prefix: Path
     whole: Snapshot
     beside: Path
+    kept: Path
     log: Path
 
     def bring(self, wanted: Sequence[Restoration], *, with_pip: bool) -> Supplied:
@@ -110,9 +113,10 @@ class Supply:
         files = [each for group in owned.values() for each in group]
         paths = {each.path for each in files}
         digests = hashing.digests(folder, paths)
-        # What the RECORD in the prefix says counts before what is brought, which may have been written otherwise.
-        here = drifts.expected(self.prefix, self.whole, paths)
-        known = drifts.expected(folder, self.whole, paths) | {path: told for path, told in here.items() if told}
+        # The RECORD that was brought may have been written otherwise than the recorded one, where that still is.
+        known: dict[str, str | None] = {}
+        for root in (folder, self.kept, self.prefix):
+            known |= {path: told for path, told in drifts.expected(root, self.whole, paths).items() if told}
         wrong: dict[str, list[str]] = {}
         for owner, group in owned.items():
             vouched = any(not (each.sha256 or known.get(each.path)) for each in group) and self._same(owner, folder)
