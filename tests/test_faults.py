@@ -106,7 +106,12 @@ def again(cli: Cli, server: Server) -> None:
     done(cli.run("plan", "demo"))
 
 
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
+RARELY = [
+    pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+    pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+    signal.SIGKILL,
+]
+"""The one that nothing can prepare for is sent every time."""
 NEW_STEPS = [
     {"name": "six", "install": ["six>=2"]},
     {"name": "big", "install": ["big"]},
@@ -114,7 +119,7 @@ NEW_STEPS = [
 ]
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize("number", RARELY, ids=lambda number: number.name)
 def test_a_signal_during_a_download(tmp_path: Path, number: signal.Signals) -> None:
     with built(tmp_path, Fault(file="big-*.whl", rate=20_000, times=1)) as (cli, server):
         before = digest(cli.link().resolve())
@@ -131,7 +136,7 @@ def holding(mark: Path, hold: Path) -> str:
     return f"import os, time; open({str(mark)!r}, 'w').close()\nwhile os.path.exists({str(hold)!r}): time.sleep(0.02)\n"
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize("number", RARELY, ids=lambda number: number.name)
 @pytest.mark.parametrize("where", ["step", "smoke"])
 def test_a_signal_while_a_child_runs(tmp_path: Path, number: signal.Signals, where: str) -> None:
     mark, hold = tmp_path / "mark", tmp_path / "hold"
@@ -157,7 +162,7 @@ def journal(cli: Cli, generation: int) -> str:
     return "".join(path.read_text(errors="replace") for path in found)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", RARELY[1:], ids=lambda number: number.name)
 @pytest.mark.parametrize("event", ["started", "step-started", "step-finished", "smoke", "finished"])
 def test_a_signal_right_after_an_event_of_the_journal(tmp_path: Path, event: str, number: signal.Signals) -> None:
     with built(tmp_path) as (cli, server):

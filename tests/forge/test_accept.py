@@ -137,9 +137,7 @@ def test_it_has_its_place_in_the_history_and_is_undone_by_a_rebuild_or_rollback(
     assert listing(house.shop).data.environments[0].verdict == "conforms"
 
     assert rebuild(house.shop, "demo").exit == 0
-    assert "after its last step is not built again" in " ".join(
-        each.text for each in house.told if isinstance(each, Note)
-    )
+    assert "is not built again: no step made it" in " ".join(each.text for each in house.told if isinstance(each, Note))
     assert "idna" not in house.installed()
     assert rollback(house.shop, "demo").data.after == 1
     assert "idna" in house.installed()

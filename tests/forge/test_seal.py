@@ -48,7 +48,8 @@ def leave(tmp_path: Path) -> Iterator[None]:
 
 
 def profile(cli: Cli, server: Server, name: str = "demo", **more: Any) -> None:
-    cli.profile(server.url("pypi"), [{"name": "all", "install": ["six<2"]}], name, **more)
+    steps = more.pop("steps", [{"name": "all", "install": ["six<2"]}])
+    cli.profile(server.url("pypi"), steps, name, **more)
 
 
 @pytest.fixture
@@ -171,7 +172,9 @@ def test_what_is_not_proved_is_not_sealed(house: tuple[Cli, Server]) -> None:
     assert is_sealed(cli)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL], ids=lambda number: number.name
+)
 def test_a_build_that_ends_while_it_is_sealed(house: tuple[Cli, Server], number: signal.Signals) -> None:
     cli, server = house
     many = Wheel(name="many", version="1.0.0", files={f"many/m{place}.py": "x = 1\n" for place in range(800)})

@@ -15,6 +15,7 @@ from envforge.model.progress import Working
 from envforge.model.result import Result
 from envforge.model.snapshot import Snapshot
 from envforge.model.state import FileRow, State
+from envforge.model.views import Audited
 from envforge.probe import launch, surroundings
 from envforge.probe.drift import is_bytecode
 from envforge.rules.against_record import Disagreement
@@ -22,7 +23,7 @@ from envforge.rules.against_record import findings as disagreements
 from envforge.rules.diff import changes as differences
 from envforge.rules.judge import lowered
 from envforge.rules.wording import WHOLE_DISTRIBUTIONS
-from envforge.store import pylock, repairs, snapshots
+from envforge.store import audited, pylock, repairs, snapshots
 from envforge.store import seen as kept_seen
 from envforge.store.journal import Journal
 from envforge.store.locking import hold
@@ -87,7 +88,12 @@ def accept(shop: Shop, name: str) -> Result[Accepted]:
         touched = found.state.keys() & {*found.drift.extra, *found.drift.changed, *_owners(found.drift)}
         testimony = hear(about.prefix, touched)
         met = _Meeting(about=about, found=found, drift=found.drift, before=found.whole, testimony=testimony)
-        broken = tuple(lowered(each, profile.ignore) for each in met.broken())
+        repair = f"`envforge repair {name}` puts it right"
+        mended = (
+            replace(each, remedy=repair) if each.id == "file-missing" and each.severity is Severity.ERROR else each
+            for each in met.broken()
+        )
+        broken = tuple(lowered(each, profile.ignore) for each in mended)
         findings = tuple(sorted((*standing, *broken), key=lambda each: list(Severity).index(each.severity)))
         data = Accepted(
             environment=name,
@@ -102,6 +108,8 @@ def accept(shop: Shop, name: str) -> Result[Accepted]:
             return result
         result = _write(shop, met, profile, result)
         launching.remember(home, name, generation, stamp)
+        warnings = [each.severity for each in result.findings].count(Severity.WARNING)
+        audited.write(home, name, generation, Audited(at=clock.now(), deep=False, errors=0, warnings=warnings))
         return result
 
 

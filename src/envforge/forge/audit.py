@@ -12,8 +12,10 @@ from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Profile
 from envforge.model.progress import Note, Working
 from envforge.model.result import Result
+from envforge.model.views import Audited
 from envforge.probe import launch, processes
 from envforge.rules import events as event_rules
+from envforge.store import audited
 from envforge.system import clock
 
 from .foreign import checked, compare, found, judge, keeper, look, names_a_path
@@ -56,7 +58,7 @@ def unkept(shop: Shop, path: Path, profile: Profile | None) -> Result[Audit]:
         raise UsageError(
             "profile-not-given",
             f"`{there.prefix}` was not built by envforge, so no profile of it is recorded",
-            hint=f"say by which to judge it: `envforge audit {path} --profile PROFILE`",
+            hint=f"say by which to judge it: `envforge audit {there.prefix} --profile PROFILE`",
         )
     started = clock.monotonic()
     compare(shop, there, profile)
@@ -93,8 +95,14 @@ def _kept(shop: Shop, name: str, generation: int, *, deep: bool, profile: Profil
     looked = about.look(snapshot, deep=deep)
     findings = about.findings(judged, begun.get("substitutes", {}), snapshot, looked, about.surroundings(looked))
     shop.tell(Working(what=None))
-    if profile is None and not any(each.severity is Severity.ERROR for each in findings):
-        remember(home, name, generation, stamp)
+    if profile is None:
+        severities = [each.severity for each in findings]
+        errors, warnings = severities.count(Severity.ERROR), severities.count(Severity.WARNING)
+        audited.write(home, name, generation, Audited(at=clock.now(), deep=deep, errors=errors, warnings=warnings))
+        if not errors:
+            remember(home, name, generation, stamp)
+    if home.current(name) != generation:
+        findings = tuple(_elsewhere(each, name, f"{name}/{generation}.{snapshot.step}") for each in findings)
     return Result(
         command="audit",
         data=Audit(
@@ -114,6 +122,13 @@ def _kept(shop: Shop, name: str, generation: int, *, deep: bool, profile: Profil
         ),
         findings=findings,
     )
+
+
+def _elsewhere(finding: Finding, name: str, snapshot: str) -> Finding:
+    """What is not in use cannot be repaired in place."""
+    if f"`envforge repair {name}`" not in (finding.remedy or ""):
+        return finding
+    return replace(finding, remedy=f"`envforge rollback {name} {snapshot}` builds it anew as it was recorded")
 
 
 def _processes(prefix: Path) -> tuple[str, ...]:

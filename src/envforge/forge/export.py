@@ -63,8 +63,9 @@ def export(
     _check_backend(wish.form, held.profile)
     _check_command(wish, held.profile)
     steps = len(held.states)
-    if max(snapshots.numbers(shop.home, name, number)) > steps:
-        text = f"what was recorded of generation {number} after its last step is not exported"
+    accepted = max(snapshots.numbers(shop.home, name, number))
+    if accepted > steps:
+        text = f"what was accepted since ({name}/{number}.{accepted}) is not exported: no step made it"
         shop.tell(Note(text=text, level="warning"))
     settings = replace(shop.settings, substitutes=held.substitutes)
     ways = routes(held.profile, settings, default_index(settings, held.profile, settings.cache))

@@ -12,7 +12,7 @@ from envforge.model.finding import Severity
 from envforge.model.result import Result
 from envforge.model.snapshot import Event
 from envforge.model.views import GenerationRecord, HistoryView, StepRecord
-from envforge.store import profiles, snapshots
+from envforge.store import audited, profiles, snapshots
 from envforge.store.journal import Journal
 from envforge.store.layout import Home
 
@@ -58,10 +58,22 @@ def generation(home: Home, name: str, number: int) -> GenerationRecord:
         profile=profile_name(home, name, number),
         started=events[0].at if events else None,
         finished=ended.at if ended else None,
-        reason=_reason(broken) if broken and not ended else None,
+        reason=_reason(broken) if broken and not ended else _pruned(home, name, number, events),
         steps=steps,
         problem=problem,
     )
+
+
+def _pruned(home: Home, name: str, number: int, events: Sequence[Event]) -> str | None:
+    """Why the folder of a generation that was in use is gone, where envforge itself removed it."""
+    gone = any(event.kind == "pruned" for event in events) and not home.holds(name, number)
+    return "pruned, to free disk: its records are enough to build it again" if gone else None
+
+
+def last_verdict(home: Home, name: str, number: int, built: str) -> str:
+    """``built``, the verdict of the build, unless the last audit found errors in what it left."""
+    last = audited.read(home, name, number)
+    return f"{_findings(last.errors)} by the last audit" if last is not None and last.errors else built
 
 
 def profile_name(home: Home, name: str, number: int) -> str | None:

@@ -11,7 +11,7 @@ from envforge.model.result import Result
 from envforge.model.views import EnvironmentEntry, ListView
 
 from .generations import linked
-from .history import FOLDER_GONE, generation, profile_name
+from .history import FOLDER_GONE, generation, last_verdict, profile_name
 from .shop import Shop
 
 
@@ -32,10 +32,16 @@ def _entry(shop: Shop, name: str, *, size: bool) -> EnvironmentEntry:
         name=name,
         generation=number,
         profile=profile_name(home, name, shown) if shown is not None else None,
-        verdict=(FOLDER_GONE if gone else generation(home, name, shown).verdict) if shown is not None else "no records",
+        verdict=_verdict(shop, name, shown, gone=gone is not None),
         bytes=own,
         shared=shared,
     )
+
+
+def _verdict(shop: Shop, name: str, shown: int | None, *, gone: bool) -> str:
+    if shown is None:
+        return "no records"
+    return FOLDER_GONE if gone else last_verdict(shop.home, name, shown, generation(shop.home, name, shown).verdict)
 
 
 def sizes(folder: Path) -> tuple[int, int]:

@@ -103,8 +103,9 @@ def lost_in(held: LockFile) -> list[str]:
 def _recorded(shop: Shop, name: str) -> tuple[str, LockFile, Mapping[str, str], tuple[Finding, ...]]:
     number = in_use(shop.home, name)
     held = restoring.lock(shop, name, number)
-    if max(snapshots.numbers(shop.home, name, number)) > len(held.states):
-        text = f"what was recorded of generation {number} after its last step is not in the lock"
+    last = max(snapshots.numbers(shop.home, name, number))
+    if last > len(held.states):
+        text = f"what was accepted since ({name}/{number}.{last}) is not in the lock: no step made it"
         shop.tell(Note(text=text, level="warning"))
     return (
         f"{name}/{number}.{len(held.states)}",

@@ -132,6 +132,10 @@ def thin_out(shop: Shop, name: str) -> None:
             if item.kind != "old":
                 continue
             what, stays = item.what(home), in_use(home, item)
+            if item.generation is not None and _accepted(home, name, item.generation):
+                text = f"{what} stays, since no lock restores what was accepted in it: `envforge prune` removes it"
+                shop.tell(Note(text=text))
+                continue
             if stays is not None:
                 shop.tell(Note(text=f"{what} stays, {_told(stays)}: `envforge prune` removes it later"))
                 continue
@@ -147,6 +151,10 @@ def thin_out(shop: Shop, name: str) -> None:
     if gone:
         number = f"the newest {keep} generations are" if keep > 1 else "the generation in use is"
         shop.tell(Note(text=f"removed {', '.join(gone)}: only {number} kept (`keep_generations`)"))
+
+
+def _accepted(home: Home, name: str, generation: int) -> bool:
+    return any(event.kind == "accepted" for event in Journal(home.journal(name, generation)).events())
 
 
 def _told(stays: Skipped) -> str:

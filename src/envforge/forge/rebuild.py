@@ -46,8 +46,9 @@ def rebuild(shop: Shop, name: str, *, fresh: bool = False, no_build: bool = Fals
         quarantining.journals(shop, name)
         if not fresh:
             held = lock(shop, name, current)
-            if max(snapshots.numbers(home, name, current)) > len(held.states):
-                text = f"what was recorded of generation {current} after its last step is not built again"
+            last = max(snapshots.numbers(home, name, current))
+            if last > len(held.states):
+                text = f"what was accepted since ({name}/{current}.{last}) is not built again: no step made it"
                 shop.tell(Note(text=text, level="warning"))
             return restore(shop, name, held, command="rebuild", no_build=no_build)
         quarantining.records(shop, name, current)

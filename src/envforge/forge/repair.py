@@ -18,7 +18,7 @@ from envforge.model.result import Result
 from envforge.model.snapshot import Snapshot
 from envforge.probe import hashing
 from envforge.rules import mending as mending_rules
-from envforge.store import contents, repairs, scratch, snapshots
+from envforge.store import contents, repairs, scratch, snapshots, stamp
 from envforge.store.journal import Journal
 from envforge.store.layout import Home
 from envforge.store.locking import hold
@@ -64,16 +64,19 @@ def repair(shop: Shop, name: str, *, dry_run: bool = False, in_use: bool = False
                 done = _Repairer(shop=shop, name=name, generation=generation, need=need).run()
         repairs.end(home, name, generation)
         verdict = audit(shop, name)
-    return Result(command="repair", data=done, findings=_left(home, done, verdict.findings))
+    return Result(command="repair", data=done, findings=_left(shop, done, verdict.findings))
 
 
-def _left(home: Home, done: Repair, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def _left(shop: Shop, done: Repair, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings, with another remedy where this one has shown, or shows already, that it cannot be in place."""
     name = done.environment
     lost = {each.subject for each in done.lost}
-    fresh = " --fresh" if home.adopted(name, done.generation) is not None else ""
+    fresh = " --fresh" if shop.home.adopted(name, done.generation) is not None else ""
+    anew = f"`envforge rebuild {name}{fresh}` builds it anew beside the one in use"
+    if shop.settings.offline and done.lost:
+        anew = f"repair it again without `--offline`; else {anew}"
     return tuple(
-        replace(each, remedy=f"`envforge rebuild {name}{fresh}` builds it anew beside the one in use")
+        replace(each, remedy=anew)
         if each.remedy == f"`envforge repair {name}` puts it right" and (not done.dry_run or each.subject in lost)
         else each
         for each in findings
@@ -91,7 +94,7 @@ def _shown(shop: Shop, name: str) -> Result[Repair]:
         actions=need.actions,
         lost=need.plan.lost,
     )
-    return Result(command="repair", data=data, findings=_left(shop.home, data, verdict.findings))
+    return Result(command="repair", data=data, findings=_left(shop, data, verdict.findings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +141,9 @@ class _Repairer:
         beside = home.brought(name, generation)
         away = repairs.away(home, name, generation)
         hit = inside.poisoned(home, name, generation, self.need.whole.files)
+        for other in hit.environments if hit is not None else ():
+            environment, _, number = other.rpartition("/")
+            stamp.forget(home, environment, int(number))
         repairs.begin(home, name, generation, plan)
         journal = Journal(home.journal(name, generation))
         journal.append("repair-started", restore=len(plan.files), remove=len(plan.remove), aside=len(plan.aside))

@@ -74,8 +74,8 @@ def _insist(name: str, changed: str | None) -> None:
         raise EnvforgeError(
             "never-audited",
             f"nothing is known of a time when `{name}` was in order",
-            cause="it was built by an envforge that did not remember it, or what was remembered is gone",
-            hint=f"`envforge audit {name}`: where it finds nothing wrong, that is remembered",
+            cause="no audit of it has ended without an error yet, or what one remembered is gone",
+            hint=f"`envforge audit {name}` says what is wrong; where nothing is, that is remembered",
         )
     if changed:
         raise EnvforgeError(

@@ -13,13 +13,13 @@ from envforge.model.result import Result
 from envforge.model.snapshot import Event, Snapshot
 from envforge.model.views import Maker, ShowView, User, needs
 from envforge.probe import processes
-from envforge.store import snapshots
+from envforge.store import audited, snapshots
 from envforge.store.journal import Journal
 from envforge.store.layout import Home
 
 from . import generations, profiles
 from .generations import linked, sealed
-from .history import FOLDER_GONE, generation
+from .history import FOLDER_GONE, generation, last_verdict
 from .path import require
 from .shop import Shop
 
@@ -54,7 +54,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             environment=name,
             prefix=str(home.prefix(name, number).resolve()) if number is not None else None,
             generation=number,
-            verdict=FOLDER_GONE if gone else record.verdict,
+            verdict=FOLDER_GONE if gone else last_verdict(home, name, about, record.verdict),
             profile=record.profile,
             source=source(events),
             summary=profile.summary if profile else "",
@@ -75,6 +75,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             used_by=_users(home.generations_root / name, adopted),
             adopted=adopted is not None,
             sealed=_sealed(home, name, about),
+            audited=audited.read(home, name, about),
         ),
     )
 

@@ -148,6 +148,16 @@ class User:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """How an audit ended: ``at`` is ISO 8601 in UTC, the rest how many findings of which severity."""
+
+    at: str
+    deep: bool
+    errors: int
+    warnings: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShowView:
     """``outdated``: the profile found now differs from the recorded one; None where none is found. ``problems``: which
     of its records cannot be read, and why. ``sealed``: None where the journal does not tell. ``adopted``: envforge did
@@ -178,6 +188,7 @@ class ShowView:
     used_by: tuple[User, ...] = ()
     adopted: bool = False
     sealed: bool | None = None
+    audited: Audited | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,12 +63,19 @@ def repair(value: Repair, *, verbose: bool) -> list[RenderableType]:
     if value.evicted:
         lines.append(Text(f"damaged copies taken out of the cache: {', '.join(value.evicted)}"))
     if value.shared:
-        lines.append(Text(f"the same files, changed, are also in {', '.join(value.shared)}: repair these too"))
+        lines.append(
+            Text(
+                f"the same files, changed, are also in {', '.join(value.shared)}: repair what of these is in use, and "
+                "go back to others only by `envforge rollback ENV ENV/G.K`, which builds anew"
+            )
+        )
     if value.aside is not None:
         lines.append(Text(f"what was moved aside lies in {value.aside}"))
     name = f"{value.environment} generation {value.generation}"
     if not value.actions and not value.lost:
         lines.append(Text(f"{name}: there is nothing to repair in place"))
+    elif not value.dry_run and not value.actions:
+        lines.append(Text.assemble((name, "bold"), ": nothing of it could be repaired"))
     elif not value.dry_run:
         lines.append(Text.assemble((name, "bold"), f": repaired in {words.seconds(value.seconds)}, then audited"))
     return lines

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from envforge.model.machine import Machine
 from envforge.model.views import (
+    Audited,
     DiffView,
     EnvironmentEntry,
     FileChange,
@@ -146,6 +147,7 @@ def show(value: ShowView, *, verbose: bool) -> list[RenderableType]:
         ("holds", words.count(value.distributions, "distribution") if value.distributions else None),
         ("steps", ", ".join(value.steps) or None),
         ("smoke", value.smoke),
+        ("last audit", _audited(value.audited)),
         (
             "restorable",
             None if value.restorable is None else ("yes" if value.restorable else "no lock holds what it is"),
@@ -162,6 +164,14 @@ def show(value: ShowView, *, verbose: bool) -> list[RenderableType]:
         lines.append(Text("in use by", style="dim"))
     lines += [page.indent(Text(f"{user.pid}  {user.user}  {user.command}")) for user in value.used_by]
     return lines
+
+
+def _audited(value: Audited | None) -> str | None:
+    if value is None:
+        return "none"
+    counts = [(value.errors, "error"), (value.warnings, "warning")]
+    found = ", ".join(words.count(number, what) for number, what in counts if number) or "nothing wrong"
+    return f"{value.at}{', every file hashed' if value.deep else ''}: {found}"
 
 
 def _python(value: ShowView) -> str | None:

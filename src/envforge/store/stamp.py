@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from envforge.model.drift import Launch
 
 from . import spare
@@ -14,6 +16,12 @@ _SCHEMA = 1
 def write(home: Home, name: str, generation: int, stamp: Launch) -> bool:
     """Remember ``stamp``; False, and nothing more, where this user cannot write there or there are no records."""
     return spare.write(home, name, generation, _FILE, {"schema": _SCHEMA, "paths": dict(stamp)})
+
+
+def forget(home: Home, name: str, generation: int) -> None:
+    """Something in it is known to be wrong that its looks do not tell."""
+    with suppress(OSError):
+        (home.record(name, generation) / _FILE).unlink(missing_ok=True)
 
 
 def read(home: Home, name: str, generation: int) -> Launch | None:
