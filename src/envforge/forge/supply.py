@@ -74,11 +74,15 @@ class Supply:
                 self.work.known.forget(artefacts[name].sha256 or "")
             self.work.uv.evict(tuple(wrong))
             found.evicted += sorted(wrong)
-            again = {name: artefacts[name] for name in wrong}
             missing = [each for each in wanted if each.path not in found.ready]
-            still = self._round(missing, again, beside / "2", found)
+            fresh = Supplied()
+            still = self._round(missing, {name: artefacts[name] for name in wrong}, beside / "2", fresh)
             for name, paths in still.items():
-                found.lost.append(Lost(subject=name, why=f"its wheel does not hold what was recorded ({paths[0]})"))
+                fresh.lost.append(Lost(subject=name, why=f"its wheel does not hold what was recorded ({paths[0]})"))
+            found.ready |= fresh.ready
+            # What only the cache lacks now, since another's copy of it was right, is no loss here.
+            needed = {owner for each in missing for owner in each.owners}
+            found.lost += [each for each in fresh.lost if each.subject in needed]
         return found
 
     def _by_pip(self, wanted: Restoration) -> bool:
@@ -138,14 +142,18 @@ class Supply:
         beside: Path,
         found: Supplied,
     ) -> dict[str, list[str]]:
-        """Those of ``wrong`` whose own copy is damaged. Where several bring one path, only each alone can tell."""
+        """Those whose own copy is damaged: of ``wrong``, and of all that bring a path that others bring too.
+
+        Which copy of that path came is chance: only each distribution alone can tell.
+        """
         shared = {each.path: each.sha256 for each in wanted if len(each.owners) > 1}
         left = dict(wrong)
-        for name in sorted(name for name, paths in wrong.items() if shared.keys() & paths):
+        for name in sorted({owner for each in wanted if each.path in shared for owner in each.owners} & set(artefacts)):
             folder = beside / f"alone-{name}"
             self._install({name: artefacts[name]}, folder, found)
-            left[name] = [path for path in prefixes.damaged(folder, (name,)).get(name, ()) if path in wrong[name]]
-            for path, sha256 in hashing.digests(folder, shared.keys() & wrong[name]).items():
+            mine = {*wrong.get(name, ()), *shared}
+            left[name] = [path for path in prefixes.damaged(folder, (name,)).get(name, ()) if path in mine]
+            for path, sha256 in hashing.digests(folder, shared).items():
                 if sha256 is not None and sha256 == shared[path]:
                     found.ready[path] = (folder / path, sha256)
         return {name: paths for name, paths in left.items() if paths}
