@@ -22,7 +22,7 @@ def write(cli: Cli, server: Server, steps: list[Any], **more: Any) -> None:
     cli.profile(server.url("pypi"), steps, **more)
 
 
-@pytest.mark.parametrize("shared", ["auto", "copy"])
+@pytest.mark.parametrize("shared", ["auto", pytest.param("copy", marks=pytest.mark.slow)])
 def test_an_edited_file_does_not_come_with_the_next_environment(tmp_path: Path, shared: str) -> None:
     with serve({"pypi": Index(artefacts=[SIX])}) as server:
         cli = Cli(root=tmp_path, variables={"ENVFORGE_LINK_MODE": shared})

@@ -178,7 +178,7 @@ def test_no_credentials_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 # -- script and dockerfile ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("uv", [False, True], ids=["pip", "uv"])
+@pytest.mark.parametrize("uv", [pytest.param(False, marks=pytest.mark.slow), True], ids=["pip", "uv"])
 def test_the_script_does_the_same_by_hand(tmp_path: Path, server: Server, uv: bool) -> None:
     run = {"name": "mark", "run": ["python", "-c", "open('mark', 'w').write('it''s')"], "environment": {"A": "b c"}}
     made = house(tmp_path, server, {"name": "old", "install": ["old"]}, run, {"name": "away", "uninstall": ["old"]})
@@ -327,6 +327,7 @@ def test_the_kernel_is_one_and_starts_by_its_words(tmp_path: Path, server: Serve
     assert child.communicate()[0] == "['-f', 'c.json']\n"
 
 
+@pytest.mark.slow
 def test_an_environment_of_conda_gets_its_python_and_pip_the_rest(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server)
     document = yaml.safe_load(text(made, "environment-yml"))

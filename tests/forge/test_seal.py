@@ -125,6 +125,7 @@ def test_nobody_changes_it_by_hand_until_it_is_opened(house: tuple[Cli, Server],
     clean(cli, "neighbour")
 
 
+@pytest.mark.slow
 def test_what_envforge_does_with_it_goes_on(house: tuple[Cli, Server]) -> None:
     """Also with a cache whose files were closed along with it."""
     cli, server = house

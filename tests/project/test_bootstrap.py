@@ -138,6 +138,7 @@ def test_makes_the_environment_once_then_runs_envforge_from_it(checkout: Checkou
     assert json.loads(alone.stdout)["argv"] == ["list"]
 
 
+@pytest.mark.slow
 def test_another_lock_makes_another_environment(checkout: Checkout) -> None:
     checkout.run()
     (former,) = checkout.environments
@@ -155,6 +156,7 @@ def test_another_lock_makes_another_environment(checkout: Checkout) -> None:
     assert old not in checkout.environments
 
 
+@pytest.mark.slow
 def test_a_checkout_that_moved_gets_a_new_environment(checkout: Checkout) -> None:
     checkout.run()
     moved = Checkout(folder=checkout.home / "moved", bin=checkout.bin, wheels=checkout.wheels, home=checkout.home)
@@ -222,6 +224,7 @@ def test_another_build_in_find_links_gives_way_to_the_locked_one(checkout: Check
     assert server.url("mirror") in done.stderr
 
 
+@pytest.mark.slow
 def test_other_bytes_than_the_locked_are_refused(checkout: Checkout) -> None:
     (checkout.wheels / LOCKED.filename).write_bytes(LOCKED.tampered())
 
@@ -303,6 +306,7 @@ def test_the_python_asked_for_is_the_only_one_tried(checkout: Checkout) -> None:
     assert "is no Python that runs" in refusal(checkout, ENVFORGE_PYTHON="/nowhere/python3")
 
 
+@pytest.mark.slow
 def test_condas_base_will_do(checkout: Checkout) -> None:
     checkout.without_pythons()
     base = checkout.home / "conda" / "bin"
