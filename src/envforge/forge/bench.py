@@ -14,6 +14,7 @@ from envforge.engines import uv as uv_engine
 from envforge.engines.built import BuiltStore, BuiltWheel
 from envforge.engines.origins import Routes, routes
 from envforge.engines.pages import write_atomically
+from envforge.engines.pip import Pip
 from envforge.engines.router import Router
 from envforge.engines.uv import Uv
 from envforge.model.errors import EnvforgeError
@@ -40,6 +41,7 @@ class Bench:
     routes: Routes
     router: Router
     uv: Uv
+    pip: Pip
     built: BuiltStore
     client: Client
     proxies: Proxies
@@ -104,8 +106,10 @@ def _open(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
                 link_mode=settings.link_mode,
                 allow=settings.allow_ambient,
             )
+            pip = Pip(cache=cache / "pip", router=router, proxies=host, roots=roots, allow=settings.allow_ambient)
             yield Bench(
-                routes=ways, router=router, uv=uv, built=built, client=client, proxies=host, roots=roots, facts=facts,
+                routes=ways, router=router, uv=uv, pip=pip, built=built, client=client, proxies=host, roots=roots,
+                facts=facts,
                 python=python, scratch=folder, cache=cache, known=Known(cache / "known"), offline=settings.offline,
                 tell=shop.tell,
             )  # fmt: skip

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from envforge.engines.artefacts import Artefact
-from envforge.engines.pip import Pip
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
 from envforge.model.plan import StepPlan
@@ -69,13 +68,6 @@ class Executor:
         self.journal = Journal(shop.home.journal(name, generation))
         self._trust = Trust(work.known, self.prefix, recorded)
         self.logs = shop.home.record(name, generation) / "logs"
-        self._pip = Pip(
-            cache=work.cache / "pip",
-            router=work.router,
-            proxies=work.proxies,
-            roots=work.roots,
-            allow=shop.settings.allow_ambient,
-        )
         self.rows: tuple[FileRow, ...] = ()
         self.state: State = {}
         self.bytes = 0
@@ -301,7 +293,7 @@ class Executor:
     def _install(self, predicted: StepPlan, artefacts: Sequence[Artefact], log: Path) -> None:
         if not artefacts:
             return
-        engine = self._pip if self._shop.settings.engine == "pip" else self._work.uv
+        engine = self._work.pip if self._shop.settings.engine == "pip" else self._work.uv
         to_fetch = sum(change.download or 0 for change in predicted.changes)
         with Watched(self._shop, f"{predicted.step.name}: {len(artefacts)} distributions", to_fetch) as watch:
             completed = engine.install(self.prefix, artefacts, self._work.scratch, log, watch)

@@ -30,7 +30,7 @@ from envforge.store import pylock, snapshots
 
 from . import restoring
 from .bench import default_index
-from .lock import in_use
+from .path import in_use
 from .shop import Shop
 from .writing import write, write_all
 

@@ -18,12 +18,10 @@ from envforge.model.result import Result
 from envforge.model.state import Distribution, State
 from envforge.model.views import LockView
 from envforge.store import lockfile, snapshots
-from envforge.store.layout import Home
 
 from . import profiles, restoring
 from .bench import Bench, bench, default_index
-from .generations import linked
-from .path import require
+from .path import in_use
 from .plan import check, first_planner, predict, target
 from .planner import Planner
 from .shop import Shop
@@ -113,18 +111,6 @@ def _recorded(shop: Shop, name: str) -> tuple[str, LockFile, Mapping[str, str], 
         addresses(shop, held.profile, held.substitutes),
         (),
     )
-
-
-def in_use(home: Home, name: str) -> int:
-    """The generation in use, whose folder may be gone. Raises UsageError, EnvforgeError ``no-generation``."""
-    number = linked(home, require(home, name))
-    if number is None:
-        raise EnvforgeError(
-            "no-generation",
-            f"no generation of `{name}` is in use",
-            hint=f"`envforge history {name}` says what happened, `envforge create` builds it",
-        )
-    return number
 
 
 def addresses(shop: Shop, profile: Profile, substitutes: Mapping[str, str]) -> Mapping[str, str]:

@@ -66,3 +66,17 @@ def current(home: Home, name: str) -> tuple[int, Path]:
             hint=f"`envforge history {name}` says what happened, `envforge create` builds it",
         )
     return generation, home.prefix(name, generation).resolve()
+
+
+def in_use(home: Home, name: str) -> int:
+    """The generation in use, whose folder may be gone. Raises UsageError, EnvforgeError ``no-generation``."""
+    from .generations import linked  # noqa: PLC0415 - who only looks for the path asks no further
+
+    number = linked(home, require(home, name))
+    if number is None:
+        raise EnvforgeError(
+            "no-generation",
+            f"no generation of `{name}` is in use",
+            hint=f"`envforge history {name}` says what happened, `envforge create` builds it",
+        )
+    return number

@@ -17,8 +17,7 @@ from envforge.store.locking import hold
 
 from . import quarantining
 from .create import build
-from .generations import linked
-from .path import require
+from .path import in_use, require
 from .plan import check
 from .restoring import lock, restore
 from .shop import Shop
@@ -36,13 +35,7 @@ def rebuild(shop: Shop, name: str, *, fresh: bool = False, no_build: bool = Fals
     """
     home = shop.home
     with hold(home, require(home, name), f"rebuild {name}"):
-        current = linked(home, name)
-        if current is None:
-            raise EnvforgeError(
-                "no-generation",
-                f"no generation of `{name}` is in use",
-                hint=f"`envforge history {name}` says what happened, `envforge create` builds it",
-            )
+        current = in_use(home, name)
         quarantining.journals(shop, name)
         if not fresh:
             held = lock(shop, name, current)

@@ -19,6 +19,7 @@ from envforge.model.snapshot import Snapshot
 from envforge.probe import hashing
 from envforge.rules import mending as mending_rules
 from envforge.store import contents, repairs, scratch, snapshots, stamp
+from envforge.store.atomic import FULL
 from envforge.store.journal import Journal
 from envforge.store.layout import Home
 from envforge.store.locking import hold
@@ -295,7 +296,7 @@ class _Repairer:
 
 def _unfinished(name: str, error: OSError) -> LeftoverError:
     return LeftoverError(
-        "disk-full" if error.errno == 28 else "repair-unfinished",
+        "disk-full" if error.errno in FULL else "repair-unfinished",
         f"the repair of `{name}` could not be finished: {error.strerror or error}",
         cause=str(error.filename) if error.filename else None,
         hint=f"mend that, then `envforge repair {name}` again: it finishes what is left",

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from envforge.engines.artefacts import Artefact
-from envforge.engines.pip import Pip
 from envforge.model.errors import EnvforgeError
 from envforge.model.progress import Note, Working
 from envforge.model.repair import Lost, Restoration
@@ -198,21 +197,11 @@ class Supply:
         if not artefacts:
             return
         self.shop.tell(Working(what=f"fetching the files of {len(artefacts)} distributions"))
-        engine = self._pip() if folder.parent.name == "pip" else self.work.uv
+        engine = self.work.pip if folder.parent.name == "pip" else self.work.uv
         completed = engine.install(self.prefix, artefacts, self.work.scratch, self.log, beside=folder)
         self.shop.tell(Working(what=None))
         if not completed.ok:
             raise self.work.uv.failure(completed, "repair")
-
-    def _pip(self) -> Pip:
-        work = self.work
-        return Pip(
-            cache=work.cache / "pip",
-            router=work.router,
-            proxies=work.proxies,
-            roots=work.roots,
-            allow=self.shop.settings.allow_ambient,
-        )
 
 
 def _owners(wanted: Iterable[Restoration]) -> list[str]:

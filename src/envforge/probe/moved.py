@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from .sites import names
+
 _HEAD = 1024
 _PYTHON = re.compile(rb"#!(?:/bin/sh\n'''exec' )?[\"']?(/[^\n\"']*)/bin/python[0-9.]*[\"' \n]")
 
@@ -26,11 +28,7 @@ def look(prefix: Path, tail: str) -> Moved | None:
     """
     real = os.path.realpath(prefix)
     found: dict[str, list[str]] = {}
-    try:
-        names = sorted(os.listdir(f"{real}/bin"))  # noqa: PTH208 - names, not paths
-    except OSError:
-        return None
-    for name in names:
+    for name in names(f"{real}/bin"):
         place = _place(f"{real}/bin/{name}")
         if place is not None and place.endswith(tail) and os.path.realpath(place) != real:
             found.setdefault(place, []).append(f"bin/{name}")

@@ -13,6 +13,7 @@ from envforge.system import environ
 
 from . import ambient
 from .installed import canonical, is_info
+from .sites import names
 
 _AT_EVERY_START = frozenset({"sitecustomize", "usercustomize"})
 _MODULES = (".py", ".so", ".pyc")
@@ -77,18 +78,11 @@ def _user_site(sites: list[Path]) -> Path | None:
     variables = environ.variables()
     base = Path(variables.get("PYTHONUSERBASE") or Path(variables.get("HOME") or "~").expanduser() / ".local")
     found = (base / "lib" / site.parent.name / "site-packages" for site in sites)
-    return next((folder for folder in found if _names(folder)), None)
+    return next((folder for folder in found if names(str(folder))), None)
 
 
 def _distributions(site: Path) -> set[str]:
-    return {canonical(name.rpartition(".")[0].partition("-")[0]) for name in _names(site) if is_info(name)}
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - names, not paths
-    except OSError:
-        return []
+    return {canonical(name.rpartition(".")[0].partition("-")[0]) for name in names(str(site)) if is_info(name)}
 
 
 def _unowned(root: Path, sites: list[Path], known: frozenset[str]) -> Iterator[str]:
@@ -97,7 +91,7 @@ def _unowned(root: Path, sites: list[Path], known: frozenset[str]) -> Iterator[s
         above, start = f"{place}/", len(place) + 1
         tops = {path[start:].partition("/")[0] for path in known if path.startswith(above)}
         modules = {_module(top) for top in tops if _is_importable(top)}
-        for name in _names(site):
+        for name in names(str(site)):
             module = _module(name)
             if name in tops or name == "__pycache__" or is_info(name) or name.startswith("~"):
                 continue
@@ -105,8 +99,8 @@ def _unowned(root: Path, sites: list[Path], known: frozenset[str]) -> Iterator[s
             if at_start or (module in modules and _is_code(site / name)):
                 yield f"{place}/{name}"
     # A script in `bin` finds its neighbours before the standard library and all that is installed.
-    installed = {_module(name) for site in sites for name in _names(site) if _is_code(site / name)}
-    for name in _names(root / "bin"):
+    installed = {_module(name) for site in sites for name in names(str(site)) if _is_code(site / name)}
+    for name in names(str(root / "bin")):
         module = _module(name)
         shadows = module in installed or module in sys.stdlib_module_names
         runs = _OF_PYTHON.fullmatch(name) or (shadows and _is_importable(name) and "." in name)

@@ -6,7 +6,6 @@ editor shows. Nothing is ever constructed but strings, numbers, booleans, null, 
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,8 @@ from typing import Any
 
 import yaml
 
-from envforge.model.errors import Mistake, UsageError
+from envforge.model.errors import Mistake
+from envforge.profiles import reading
 from envforge.profiles.hints import shown, without_credentials
 
 MAX_BYTES = 1 << 20
@@ -144,16 +144,7 @@ _KNOWN = {_CORE + name for name in ("str", "null", "bool", "int", "float", "seq"
 
 def read(path: Path) -> Tree:
     """The tree of a file. Raises YamlError, and UsageError where the file cannot be read at all."""
-    try:
-        if path.exists() and not path.is_file():
-            raise OSError(errno.EINVAL, "it is no file")  # noqa: TRY301 - a pipe would keep the reader waiting for ever
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        cause = getattr(error, "strerror", None) or str(error)
-        code = "unreadable-file"
-        raise UsageError(code, f"`{path}` cannot be read", cause=cause.lower()) from error
-    return parse(content, str(path))
+    return parse(reading.read(path, MAX_BYTES + 1), str(path))
 
 
 def parse(content: bytes, path: str, *, mapping: bool = True, limits: Limits = OWN) -> Tree:

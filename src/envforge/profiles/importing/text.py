@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import errno
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envforge.model.errors import Mistake, UsageError
-from envforge.profiles import mistakes
+from envforge.profiles import mistakes, reading
 
 MAX_BYTES = 8 << 20
 _MARKS = (
@@ -46,18 +45,12 @@ class Text:
 
 def read(path: Path) -> Text:
     """The text of the file at ``path``. Raises UsageError ``unreadable-file``."""
-    try:
-        if path.exists() and not path.is_file():
-            raise OSError(errno.EINVAL, "it is no file")  # noqa: TRY301 - a pipe would keep the reader waiting for ever
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, (getattr(error, "strerror", None) or str(error)).lower()) from error
+    data = reading.read(path, MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise _unreadable(path, f"larger than {MAX_BYTES >> 20} MiB")
+        raise reading.unreadable(path, f"larger than {MAX_BYTES >> 20} MiB")
     content, encoding = _decoded(path, data)
     if "\0" in content:
-        raise _unreadable(path, "it is no text")
+        raise reading.unreadable(path, "it is no text")
     return Text(path=path, content=content.replace("\r\n", "\n").replace("\r", "\n"), encoding=encoding)
 
 
@@ -67,15 +60,11 @@ def _decoded(path: Path, data: bytes) -> tuple[str, str | None]:
             try:
                 return data.decode(encoding), None
             except UnicodeDecodeError as error:
-                raise _unreadable(path, f"it is no {encoding.removesuffix('-sig').upper()}") from error
+                raise reading.unreadable(path, f"it is no {encoding.removesuffix('-sig').upper()}") from error
     try:
         return data.decode("utf-8"), None
     except UnicodeDecodeError:
         return data.decode("latin-1"), "Latin-1"
-
-
-def _unreadable(path: Path, cause: str) -> UsageError:
-    return UsageError("unreadable-file", f"`{path}` cannot be read", cause=cause)
 
 
 def broken(place: Place, message: str, *, column: int = 1) -> UsageError:
