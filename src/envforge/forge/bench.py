@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from packaging.utils import parse_wheel_filename
 
 from envforge.engines import uv as uv_engine
 from envforge.engines.built import BuiltStore, BuiltWheel
+from envforge.engines.conda import Conda
 from envforge.engines.origins import Routes, routes
 from envforge.engines.pages import write_atomically
 from envforge.engines.pip import Pip
@@ -22,11 +23,13 @@ from envforge.model.machine import InterpreterFacts
 from envforge.model.profile import DEFAULT_INDEX, Profile
 from envforge.model.progress import Listener
 from envforge.model.settings import Settings
+from envforge.model.state import State, is_package
 from envforge.store.atomic import FULL, not_writable
 from envforge.store.locking import share
 from envforge.store.scratch import scratch
 from envforge.system.http import Client, Proxies, certificates, proxies
 
+from .ground import Ground
 from .known import Known
 from .shop import Shop
 
@@ -36,6 +39,7 @@ class Bench:
     """``scratch`` is a folder in the cache that goes when the bench does; ``facts`` are of the target's Python.
 
     ``python`` is the base interpreter, None where this host has none (then nothing can be built, only planned).
+    ``conda`` is there for the backend conda only.
     """
 
     routes: Routes
@@ -46,6 +50,7 @@ class Bench:
     client: Client
     proxies: Proxies
     roots: Path
+    conda: Conda | None
     facts: InterpreterFacts
     python: str | None
     scratch: Path
@@ -54,13 +59,20 @@ class Bench:
     offline: bool
     tell: Listener
 
+    def evict(self, names: Collection[str], state: State) -> bool:
+        """Remove what the cache holds of these keys of ``state``; False where that failed."""
+        if self.conda is not None:
+            self.conda.evict(state[name] for name in names if is_package(name) and name in state)
+        wheels = [name for name in names if not is_package(name)]
+        return not wheels or self.uv.evict(wheels).ok
+
     def fits(self, own: BuiltWheel) -> bool:
         """Whether the target's Python takes the wheel."""
         return any(str(tag) in self.facts.tags for tag in parse_wheel_filename(own.file)[3])
 
 
 @contextmanager
-def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | None) -> Iterator[Bench]:
+def bench(shop: Shop, profile: Profile, under: Ground) -> Iterator[Bench]:
     """Open the router and the engines. Raises EnvforgeError where the cache cannot be written."""
     with ExitStack() as stack:
         stack.enter_context(share(shop.settings.cache))
@@ -68,7 +80,7 @@ def bench(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
             folder = stack.enter_context(scratch(shop.settings.cache / "scratch"))
         except OSError as error:
             raise _not_writable(shop.settings.cache, error) from error
-        with _open(shop, profile, facts, python, folder) as opened:
+        with _open(shop, profile, under, folder) as opened:
             yield opened
 
 
@@ -82,8 +94,8 @@ def _not_writable(cache: Path, error: OSError) -> EnvforgeError:
 
 
 @contextmanager
-def _open(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | None, folder: Path) -> Iterator[Bench]:
-    settings, cache = shop.settings, shop.settings.cache
+def _open(shop: Shop, profile: Profile, under: Ground, folder: Path) -> Iterator[Bench]:
+    settings, cache, facts = shop.settings, shop.settings.cache, under.facts
     host = proxies(settings.proxy)
     client = Client(host)
     roots = cache / "certificates.pem"
@@ -109,8 +121,8 @@ def _open(shop: Shop, profile: Profile, facts: InterpreterFacts, python: str | N
             pip = Pip(cache=cache / "pip", router=router, proxies=host, roots=roots, allow=settings.allow_ambient)
             yield Bench(
                 routes=ways, router=router, uv=uv, pip=pip, built=built, client=client, proxies=host, roots=roots,
-                facts=facts,
-                python=python, scratch=folder, cache=cache, known=Known(cache / "known"), offline=settings.offline,
+                conda=under.conda, facts=facts, python=under.python,
+                scratch=folder, cache=cache, known=Known(cache / "known"), offline=settings.offline,
                 tell=shop.tell,
             )  # fmt: skip
     finally:

@@ -25,7 +25,7 @@ def enriched(found: State, expected: State) -> dict[str, Distribution]:
             continue
         known_better[name] = replace(
             item, build=known.build, index=known.index, file=known.file, sha256=known.sha256, size=known.size,
-            url=known.url, origin=known.origin, requested=known.requested,
+            url=known.url, origin=known.origin, requested=known.requested, repodata=known.repodata,
         )  # fmt: skip
     return known_better
 

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from envforge.model.errors import EnvforgeError
 from envforge.model.profile import Action, Guard, Hold, Keep, Profile, Step
-from envforge.model.state import State
+from envforge.model.state import State, distributions
 from envforge.rules.context import matches
 from envforge.rules.wording import guard_text
 
@@ -21,10 +21,12 @@ def constraints(profile: Profile, step: Step, state: State, requirements: tuple[
     exact = set()
     for guard in profile.guards:
         if isinstance(guard, Keep) and guard.constrain:
-            exact |= {name for name in state if matches(name, guard.names) and not matches(name, step.allow)}
+            exact |= {
+                name for name in distributions(state) if matches(name, guard.names) and not matches(name, step.allow)
+            }
     if step.action is Action.BACKFILL:
         listed = {canonicalize_name(requirement_name(line)) for line in requirements}
-        exact |= state.keys() - listed
+        exact |= distributions(state).keys() - listed
     return (*lines, *(f"{name}=={state[name].version}" for name in sorted(exact)))
 
 
@@ -48,7 +50,7 @@ def guards_in_the_way(profile: Profile, step: Step, state: State, error: Envforg
         if isinstance(guard, Hold) and guard.constrain:
             given[canonicalize_name(Requirement(guard.requirement).name)] = guard_text(guard)
         elif isinstance(guard, Keep) and guard.constrain:
-            given |= {name: guard_text(guard) for name in state if matches(name, guard.names)}
+            given |= {name: guard_text(guard) for name in distributions(state) if matches(name, guard.names)}
     lines = (Requirement(line) for line in constraints(profile, step, state, ()) if error.code == "unsolvable")
     told = [
         f"`{line.name}{line.specifier}` comes from the guard `{given[line.name]}`"

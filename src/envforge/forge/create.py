@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from envforge.engines.conda import LONGEST_PREFIX, prefix_too_long
 from envforge.model.errors import EnvforgeError, InterruptedByUserError, LeftoverError, UsageError
 from envforge.model.finding import Finding, Severity
 from envforge.model.plan import Plan, StepPlan
-from envforge.model.profile import Profile
+from envforge.model.profile import Backend, Profile
 from envforge.model.progress import Note, StepDone, Working
 from envforge.model.result import Build, Result, SmokeResult
 from envforge.model.state import State
@@ -27,9 +28,10 @@ from . import quarantining, sealing, smoke
 from .bench import Bench, bench
 from .executor import Executor, Stopped
 from .generations import put_in_place
+from .ground import ground
 from .interrupted import abandon, left_over
 from .launching import remember
-from .plan import bundled_pip, check, first_planner, gpu_findings, predict, target
+from .plan import bundled_pip, first_planner, gpu_findings, predict
 from .planner import Planner
 from .pruning import thin_out
 from .reach import reach, take_in
@@ -51,7 +53,6 @@ def create(
     Raises UsageError where the name is taken and not to be replaced, EnvforgeError where a step fails. A guard that
     ends open is no error: it is a finding of the result, and the environment in use is untouched.
     """
-    check(profile)
     with claimed(shop, profile.name if name is None else name, replace=replace) as chosen:
         return build(shop, profile, chosen, command="create", any_machine=any_machine, no_build=no_build)
 
@@ -88,6 +89,7 @@ def build(
     recorded: Recorded | None = None,
     python: str | None = None,
     wheels: Path | None = None,
+    base: State | None = None,
     planned: Callable[[Plan], None] | None = None,
 ) -> Result[Build]:
     """A new generation of ``name`` from ``profile``; the caller holds the environment's lock.
@@ -95,24 +97,25 @@ def build(
     ``locked``: what is installed after each of the leading steps, where that is not to be resolved again; with
     ``exact``, which wants one for every step, nothing is. ``recorded``: what is restored, which no file of the cache is
     believed to be unless its bytes are. ``python``: a version instead of the profile's. ``wheels``: a folder with those
-    of the lock that were built elsewhere.
-    ``planned`` is told the plan before anything is built.
+    of the lock that were built elsewhere. ``base``: what is there before the first step, which no solver is asked for
+    then (only the backend conda has any). ``planned`` is told the plan before anything is built.
     """
     started = clock.monotonic()
     shop.home.refuse_foreign(name)
     wanted = python or profile.python
-    facts, interpreter = target(replace(profile, python=wanted))
-    if interpreter is None:
-        pythons.find(wanted)  # raises, and says what was looked at
-        raise EnvforgeError("python-not-found", f"Python {wanted} is not on this machine")
+    chosen = replace(profile, python=wanted)
+    refuse_long(shop, profile, name)
     host = machines.look(shop.home.root, software=False)
     unfit = gpu_findings(profile, host, Severity.ERROR) if not any_machine else ()
     if unfit:
         # Told before minutes of planning, not after.
-        nothing = Plan(profile=profile, steps=(), findings=unfit, python=interpreter)
+        nothing = Plan(profile=profile, steps=(), findings=unfit)
         return Result(command=command, data=_unbuilt(nothing, name, clock.monotonic() - started), findings=unfit)
-    with bench(shop, profile, facts, interpreter) as work:
-        planner = first_planner(shop, work, profile, no_build=no_build)
+    with ground(shop, chosen, host, fetch=True, base=base) as under, bench(shop, profile, under) as work:
+        if under.python is None:
+            pythons.find(wanted)  # raises, and says what was looked at
+            raise EnvforgeError("python-not-found", f"Python {wanted} is not on this machine")
+        planner = first_planner(shop, work, profile, under, no_build=no_build)
         if exact:
             if wheels is not None:
                 take_in(work, wheels, locked)
@@ -132,6 +135,13 @@ def build(
             locked=locked if exact else (), recorded=recorded,
         )  # fmt: skip
         return maker.make(command, started)
+
+
+def refuse_long(shop: Shop, profile: Profile, name: str) -> None:
+    """Raise EnvforgeError ``prefix-too-long`` where conda packages have no room for the path."""
+    prefix = shop.home.prefix(name, shop.home.next_generation(name))
+    if profile.backend is Backend.CONDA and len(str(prefix)) > LONGEST_PREFIX:
+        raise prefix_too_long(prefix)
 
 
 def _open(findings: tuple[Finding, ...]) -> bool:

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from envforge.engines import conda_notes
 from envforge.engines.artefacts import Artefact
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
 from envforge.model.plan import StepPlan
 from envforge.model.profile import Action, Profile, Step
 from envforge.model.progress import Note, StepDone, Working
-from envforge.model.state import FileRow, Observation, State
+from envforge.model.state import FileRow, Observation, State, distributions, shown
+from envforge.model.state import packages as packages_of
 from envforge.probe import prefix as prefixes
 from envforge.probe import processes
 from envforge.rules.context import Moment
@@ -21,10 +23,11 @@ from envforge.rules.diff import changes as differences
 from envforge.store.journal import Journal
 from envforge.system import clock, process
 
-from . import inside
+from . import inside, packages
 from .bench import Bench
 from .comparing import compare, enriched, foreign, journalled
 from .damage import damage
+from .ground import specs
 from .planner import Planner
 from .recorder import Recorder
 from .sdists import sdist_wheel
@@ -83,6 +86,9 @@ class Executor:
         assert self._work.python is not None  # noqa: S101 - create has found it
         self.prefix.parent.mkdir(parents=True, exist_ok=True)
         self._shop.home.make_folder(self.logs)
+        if self._work.conda is not None:
+            self._lay_out(expected)
+            return
         self._work.uv.venv(self.prefix, self._work.python)
         if base:
             completed = self._work.uv.install(self.prefix, base, self._work.scratch, self._log(0, "base"))
@@ -97,6 +103,24 @@ class Executor:
         observation = self._trust.witnessed(observation, expected)
         self._take(0, None, observation, expected)
         self._open_timeline(self.state, observation)
+
+    def _lay_out(self, expected: State) -> None:
+        """The conda packages before the first step. Raises EnvforgeError."""
+        asked = specs(self._profile)
+        count = len(packages_of(expected))
+        with Watched(self._shop, f"base: {count} conda packages", _to_fetch(expected)) as watch:
+            packages.whole(
+                self._shop, packages.engine(self._work), self.prefix, packages_of(expected),
+                what=f"the base of `{self._profile.name}`", asked=asked, log=self._log(0, "base"), watch=watch,
+            )  # fmt: skip
+        self._conda_notes({}, expected, asked)
+        self._take(0, None, self._look(), expected)
+        self._open_timeline(self.state, self._observation)
+
+    def _conda_notes(self, before: State, after: State, asked: Sequence[str]) -> None:
+        """What conda wants to know of the prefix besides its packages. Raises EnvforgeError."""
+        conda_notes.history(self.prefix, f"envforge: {self._profile.name}", before, after, asked)
+        conda_notes.state(self.prefix, self._profile.environment)
 
     def _open_timeline(self, state: State, observation: Observation) -> None:
         self.timeline = Timeline(
@@ -122,20 +146,25 @@ class Executor:
         self._before = before
         self._fresh = {}
         ran = step.action is Action.RUN
+        conda = step.action is Action.CONDA
         if ran:
             self._run(position, step)
+        elif conda:
+            self._conda(position, predicted)
         else:
             self._change(position, predicted, planner)
         # What was not touched need not be looked at again; a foreign program may have touched anything.
         untouched = not predicted.changes and not ran
         observation = self._observation if untouched else self._look()
         expected = before if ran else {**predicted.state, **self._built(predicted.state)}
-        if not untouched and not ran:
+        if not untouched and not ran and not conda:
             observation = self._trusted(position, predicted, planner, observation, expected)
         if not untouched:
             observation = self._trust.witnessed(observation, expected)
         state = self._take(position, step, observation, expected)
         replan = ran and bool(differences(before, state))
+        # Which distributions a conda package brings is only known for sure when it is there.
+        replan = replan or (conda and bool(differences(distributions(expected), distributions(state))))
         replan = replan or any(
             state[name].requires != predicted.state[name].requires for name in self._fresh if name in state
         )
@@ -201,6 +230,18 @@ class Executor:
                 Note(text=f"process {each.pid} that {check} started still runs: {' '.join(each.argv)}", level="warning")
             )
         return (*hurt, *moved)
+
+    def _conda(self, position: int, predicted: StepPlan) -> None:
+        step, wanted = predicted.step, packages_of(predicted.state)
+        if not differences(packages_of(self.state), wanted):
+            return
+        fetch = sum(change.download or 0 for change in predicted.changes)
+        with Watched(self._shop, f"{step.name}: {len(predicted.changes)} conda packages", fetch) as watch:
+            packages.apply(
+                self._shop, self._work, self.prefix, step, self.state, wanted, self.rows,
+                asked=specs(self._profile, position), log=self._log(position, step.name), watch=watch,
+            )  # fmt: skip
+        self._conda_notes(self.state, wanted, step.arguments)
 
     def _change(self, position: int, predicted: StepPlan, planner: Planner) -> None:
         log = self._log(position, predicted.step.name)
@@ -337,8 +378,8 @@ class Executor:
             return
         evicted = "nothing"
         if hit.owners:
-            completed = self._work.uv.evict(hit.owners)
-            evicted = ", ".join(f"`{owner}`" for owner in hit.owners) if completed.ok else "nothing, which failed"
+            gone = self._work.evict(hit.owners, self.state)
+            evicted = ", ".join(f"`{shown(owner)}`" for owner in hit.owners) if gone else "nothing, which failed"
             for owner in hit.owners:
                 item = self.state.get(owner)
                 if item is not None and item.sha256 is not None:
@@ -394,3 +435,8 @@ class Executor:
 
     def _log(self, position: int, name: str) -> Path:
         return self.logs / f"{position}-{name}.log"
+
+
+def _to_fetch(wanted: State) -> int:
+    """Bytes of the packages, were none of them in the cache."""
+    return sum(item.size or 0 for item in packages_of(wanted).values())

@@ -17,7 +17,6 @@ from envforge.store import lockfile
 
 from .create import claimed
 from .looking import markers
-from .plan import check
 from .restoring import Lock, restore
 from .shop import Shop
 
@@ -39,7 +38,6 @@ def create_locked(
     found = lockfile.read(file)
     before = loader.loads(found.text, f"{file} (profile)")
     chosen = profile or replace(before, source=str(file.resolve()))
-    check(chosen)
     _insist(file, found, chosen, before)
     shop.tell(Note(text=f"lock {file}"))
     with claimed(shop, name or (chosen.name if profile is not None else found.name), replace=replace_it) as claim:

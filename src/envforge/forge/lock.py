@@ -21,8 +21,9 @@ from envforge.store import lockfile, snapshots
 
 from . import profiles, restoring
 from .bench import Bench, bench, default_index
+from .ground import ground
 from .path import in_use
-from .plan import check, first_planner, predict, target
+from .plan import first_planner, predict
 from .planner import Planner
 from .shop import Shop
 from .writing import write
@@ -136,10 +137,8 @@ def _file(
 
 
 def _planned(shop: Shop, profile: Profile) -> tuple[str, LockFile | None, Mapping[str, str], tuple[Finding, ...]]:
-    check(profile)
-    facts, python = target(profile)
-    with bench(shop, profile, facts, python) as work:
-        planner = first_planner(shop, work, profile, no_build=False)
+    with ground(shop, profile) as under, bench(shop, profile, under) as work:
+        planner = first_planner(shop, work, profile, under, no_build=False)
         predicted = predict(shop, work, profile, planner)
         built = sorted({file for step in predicted.steps for file in step.builds})
         if built:
@@ -151,7 +150,7 @@ def _planned(shop: Shop, profile: Profile) -> tuple[str, LockFile | None, Mappin
     runs = ", ".join(f"`{step.name}`" for step in profile.steps if step.action is Action.RUN)
     if runs:
         shop.tell(Note(text=f"taken to change nothing, since a lock runs nothing: {runs}", level="warning"))
-    held = _file(profile.name, profile, states, facts.version, shop.settings.substitutes)
+    held = _file(profile.name, profile, states, under.facts.version, shop.settings.substitutes)
     return profile.name, held, indexes, predicted.findings
 
 

@@ -10,21 +10,21 @@ from functools import partial
 from pathlib import Path
 
 from envforge.engines.artefacts import Artefact
-from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
-from envforge.model.machine import InterpreterFacts, Machine
+from envforge.model.machine import Machine
 from envforge.model.plan import Plan, StepPlan
-from envforge.model.profile import Backend, Profile, Step
+from envforge.model.profile import Profile, Step
 from envforge.model.progress import Note, Working
 from envforge.model.result import Result
 from envforge.model.state import Distribution, Origin, State
-from envforge.probe import ambient, interpreter, pythons
+from envforge.probe import ambient
 from envforge.probe import machine as machines
 from envforge.profiles import matching
 from envforge.rules.suggest import constrain_would_help
-from envforge.system import environ
 
 from .bench import Bench, bench
+from .ground import Ground, ground
 from .planner import Planner, distribution
 from .shop import Shop
 
@@ -35,49 +35,17 @@ _UNPACKED = 2.4
 
 def plan(shop: Shop, profile: Profile, *, machine: Machine | None = None, no_build: bool = False) -> Result[Plan]:
     """Predict ``profile`` on this machine, or for the saved ``machine``. Nothing is written outside the cache."""
-    check(profile)
-    facts, python = target(profile, machine)
-    with bench(shop, profile, facts, python) as work:
-        planner = first_planner(shop, work, profile, no_build=no_build)
+    with ground(shop, profile, machine) as under, bench(shop, profile, under) as work:
+        planner = first_planner(shop, work, profile, under, no_build=no_build)
         host = machine or (machines.look(shop.home.root, software=False) if profile.gpu else None)
         predicted = predict(shop, work, profile, planner, machine=host)
     return Result(command="plan", data=predicted, findings=predicted.findings)
 
 
-def check(profile: Profile) -> None:
-    """Refuse what this version cannot build. Raises UsageError."""
-    if profile.backend is Backend.CONDA:
-        raise UsageError(
-            "backend-not-yet",
-            f"the profile `{profile.name}` asks for the backend `conda`, which is still to come",
-            hint="use `backend: venv`, or `--backend venv`",
-        )
-
-
-def target(profile: Profile, machine: Machine | None = None) -> tuple[InterpreterFacts, str | None]:
-    """Facts of the Python that the profile names, and its path where this machine has it and is the one meant.
-
-    Raises EnvforgeError where no Python fits and none can be assumed.
-    """
-    here = (environ.architecture(), environ.glibc())
-    there = (machine.architecture, machine.glibc) if machine is not None else here
-    plain = re.fullmatch(r"\d+\.\d+(\.\d+)?", profile.python)
-    try:
-        found = pythons.find(profile.python)
-    except EnvforgeError:
-        if not plain:
-            raise
-        return interpreter.assumed(profile.python, there[0], there[1] or "2.28"), None
-    if there == here:
-        return interpreter.facts(found.path), found.path
-    # A range is not known to be met elsewhere by another version than here: that one is assumed.
-    return interpreter.assumed(profile.python if plain else found.version, there[0], there[1] or "2.28"), None
-
-
-def first_planner(shop: Shop, work: Bench, profile: Profile, *, no_build: bool) -> Planner:
-    """A planner over the empty environment: nothing in it but the pip that comes with the Python."""
-    base: dict[str, Distribution] = {}
-    metadata: dict[str, bytes] = {}
+def first_planner(shop: Shop, work: Bench, profile: Profile, under: Ground, *, no_build: bool) -> Planner:
+    """A planner over the empty environment: nothing in it but what comes with the Python."""
+    base: dict[str, Distribution] = dict(under.state)
+    metadata: dict[str, bytes] = dict(under.metadata)
     artefact = bundled_pip(work)
     if artefact is not None:
         data = work.built.metadata(artefact.id)
@@ -89,8 +57,8 @@ def first_planner(shop: Shop, work: Bench, profile: Profile, *, no_build: bool) 
 
 
 def bundled_pip(work: Bench) -> Artefact | None:
-    """The pip that the Python brings, as a wheel of envforge's own store; None where it brings none."""
-    if work.facts.pip_wheel is None:
+    """The pip that the Python of a venv brings, as a wheel of envforge's own store; None where it brings none."""
+    if work.conda is not None or work.facts.pip_wheel is None:
         return None
     wheel = Path(work.facts.pip_wheel)
     own = work.built.keep(wheel, Origin(kind="python", url=None), None)

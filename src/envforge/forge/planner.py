@@ -19,17 +19,18 @@ from envforge.engines.built import BuiltWheel
 from envforge.engines.phantom import Phantom
 from envforge.engines.remote import is_static, pkg_info
 from envforge.engines.uv import Ask, Move
-from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.errors import EnvforgeError
 from envforge.model.plan import Change, StepPlan
 from envforge.model.profile import Action, Guard, Profile, Step
 from envforge.model.progress import Working
-from envforge.model.state import Distribution, State
+from envforge.model.state import Distribution, State, distributions, is_package
+from envforge.model.state import packages as packages_of
 from envforge.rules.because import explain
 from envforge.rules.context import Moment, requested_by
 from envforge.rules.diff import changes as differences
 from envforge.system import clock, process
 
-from . import direct
+from . import direct, packages
 from .bench import Bench
 from .constraints import bounds, constraints, guards_in_the_way, held, requirement_name
 from .sdists import sdist_wheel
@@ -71,7 +72,7 @@ class Planner:
             platform=bench.facts.platform,
             runner=runner,
         )
-        for name, item in base.items():
+        for name, item in distributions(base).items():
             self._phantom.add(name, item.version, metadata.get(name) or _least(name, item.version))
 
     # -- one step --------------------------------------------------------------------------------------------------
@@ -84,12 +85,11 @@ class Planner:
         notes: list[str] = []
         match step.action:
             case Action.CONDA:
-                raise UsageError(
-                    "conda-not-yet", f"the step `{step.name}` is of kind conda, which comes with the conda backend"
-                )
+                self._take(packages.predict(self._bench, self._profile, step, before))
             case Action.RUN:
                 self._assumed = True
             case Action.UNINSTALL:
+                self._refuse_condas(step, before)
                 absent = [name for name in step.arguments if name not in before]
                 notes += [f"`{name}` is not installed" for name in absent]
                 self._leave(name for name in step.arguments if name in before)
@@ -106,9 +106,15 @@ class Planner:
         before = dict(self.state)
         if step.action is Action.RUN:
             return self.predict(step)
-        moved = [each for each in differences(before, state) if (each.after or before[each.name]).sha256 is not None]
+        moved = [
+            each
+            for each in differences(distributions(before), distributions(state))
+            if (each.after or before[each.name]).sha256 is not None
+        ]
         found = [(change, self._bench.router.locked(change.after)) for change in moved if change.after is not None]
         entering = [(change.name, artefact, self._bench.router.metadata(artefact)) for change, artefact in found]
+        if step.action is Action.CONDA:
+            self._take(packages.after(self._bench, step, before, packages_of(state)))
         self._leave(change.name for change in moved if change.before is not None)
         for name, artefact, metadata in entering:
             self.artefacts[(step.name, name)] = artefact
@@ -128,6 +134,8 @@ class Planner:
             markers=self._bench.facts.markers,
             constraints=held(self._profile, step),
         )
+        if step.action is Action.CONDA:
+            causes = {**causes, **packages.causes(before, self.state, step)}
         changes = tuple(
             Change(
                 name=name,
@@ -191,6 +199,27 @@ class Planner:
         builds += [sdist.file for sdist in hidden]
         for artefact in found:
             self._enter(step, artefact)
+
+    @staticmethod
+    def _refuse_condas(step: Step, before: State) -> None:
+        """What a conda package brought goes with it alone: conda would go on listing it."""
+        for name in step.arguments:
+            origin = before[name].origin if name in before else None
+            if origin is not None and origin.kind == "conda":
+                raise EnvforgeError(
+                    "conda-owned",
+                    f"the step `{step.name}` uninstalls `{name}`, which the conda package `{origin.package}` brought",
+                    hint="leave that package out of the profile, or install another version over it",
+                )
+
+    def _take(self, brought: packages.Brought) -> None:
+        """Go on from what conda packages leave."""
+        old, new = distributions(self.state), distributions(brought.state)
+        moved = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+        self._leave(moved & old.keys())
+        for name in moved & new.keys():
+            self._phantom.add(name, new[name].version, brought.metadata.get(name) or _least(name, new[name].version))
+        self.state = dict(brought.state)
 
     def _leave(self, names: Iterable[str]) -> None:
         gone = [(name, self.state.pop(name).version) for name in names]
@@ -282,6 +311,8 @@ class Planner:
             )
 
     def _download(self, step: Step, name: str) -> int | None:
+        if is_package(name) and name in self.state:
+            return self.state[name].size
         artefact = self.artefacts.get((step.name, name)) if name in self.state else None
         if artefact is None or artefact.sha256 is None:
             return artefact.size if artefact else None

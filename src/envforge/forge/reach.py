@@ -11,7 +11,7 @@ from pathlib import Path
 from envforge.engines.artefacts import Artefact
 from envforge.model.errors import EnvforgeError
 from envforge.model.progress import Working
-from envforge.model.state import Distribution, State
+from envforge.model.state import Distribution, State, distributions
 from envforge.rules.diff import changes as differences
 
 from .bench import Bench
@@ -58,8 +58,8 @@ def _digest(path: Path) -> str:
 def _entering(base: State, locked: Sequence[State]) -> Iterable[Distribution]:
     """What the steps of the lock install, each file once; what a program put there has none."""
     found: dict[tuple[str, str], Distribution] = {}
-    before = base
-    for state in locked:
+    before = distributions(base)
+    for state in map(distributions, locked):
         for change in differences(before, state):
             if change.after is not None and change.after.sha256 is not None:
                 found[change.name, change.after.sha256] = change.after

@@ -18,7 +18,6 @@ from envforge.store.locking import hold
 from . import quarantining
 from .create import build
 from .path import in_use, require
-from .plan import check
 from .restoring import lock, restore
 from .shop import Shop
 from .update import source
@@ -46,7 +45,6 @@ def rebuild(shop: Shop, name: str, *, fresh: bool = False, no_build: bool = Fals
             return restore(shop, name, held, command="rebuild", no_build=no_build)
         quarantining.records(shop, name, current)
         profile = loader.load(source(home, name, current))
-        check(profile)
         before = _recorded(home, name, current)
         told = None if before is None else partial(_tell, shop, f"{name}/{current}", before)
         # It was built for this machine, or in spite of it, once: a card that does not fit is told again, not refused.

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from envforge.model.snapshot import Snapshot
-from envforge.model.state import Observation, State
+from envforge.model.state import Observation, State, distributions
+from envforge.probe import conda_meta
 from envforge.store import contents, pylock, snapshots
 from envforge.system import clock, environ
 
@@ -43,7 +44,7 @@ class Recorder:
             if item.origin is not None and item.sha256 is not None
         }
         lock = pylock.render(
-            state,
+            distributions(state),
             python=work.facts.version,
             indexes={origin.name: origin.url for origin in work.routes.origins.values()},
             built=built,
@@ -68,7 +69,9 @@ class Recorder:
             if clash.actual is not None:
                 contents.keep(self.shop.home, self.name, self.generation, prefix / clash.path, clash.actual)
         for row in observation.files:
-            if not row.owners and row.sha256 is not None and row.size <= contents.LARGEST:
+            # A record in conda-meta is of one prefix: no package gives it back as it was.
+            ours = not row.owners or row.path.startswith(f"{conda_meta.FOLDER}/")
+            if ours and row.sha256 is not None and row.size <= contents.LARGEST:
                 contents.keep(self.shop.home, self.name, self.generation, prefix / row.path, row.sha256)
         snapshots.write(self.shop.home, snapshot, lock)
         work.known.learn(observation, state, lies)

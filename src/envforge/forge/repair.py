@@ -29,9 +29,9 @@ from . import inside, quarantining, sealing
 from .audit import audit
 from .bench import bench
 from .generations import beginning
+from .ground import ground
 from .looking import About, Found
 from .path import current, require
-from .plan import target
 from .profiles import recorded
 from .remove import delete, refuse_in_use
 from .shop import Shop
@@ -238,10 +238,10 @@ class _Repairer:
         profile = self._profile()
         begun = beginning(home, self.name, self.generation)
         settings = replace(shop.settings, substitutes=dict(begun.get("substitutes", {})))
-        facts, python = target(profile)
         logs = home.record(self.name, self.generation) / "logs"
         logs.mkdir(parents=True, exist_ok=True)
-        with bench(replace(shop, settings=settings), profile, facts, python) as work:
+        shop = replace(shop, settings=settings)
+        with ground(shop, profile, base=self.need.whole.state) as under, bench(shop, profile, under) as work:
             supply = Supply(
                 shop=shop,
                 work=work,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
-from envforge.model.profile import Action, Profile
+from envforge.model.profile import Action, Backend, Profile
 from envforge.model.progress import Note
 from envforge.model.result import Build, Result
 from envforge.model.state import Distribution, State
@@ -19,7 +19,6 @@ from envforge.store import snapshots
 from . import quarantining
 from .create import build
 from .generations import beginning, profile, states
-from .plan import check
 from .shop import Shop
 from .trust import Recorded
 
@@ -29,7 +28,8 @@ class Lock:
     """What was installed after each step of ``profile``. ``python``: version of then; ``substitutes``: of then.
 
     ``called`` names it in sentences (``generation 3``). ``generation``: the one of this home whose records it is, None
-    for a lock from a file; ``wheels``: the folder that may hold what was built elsewhere.
+    for a lock from a file; ``wheels``: the folder that may hold what was built elsewhere. ``base``: what was there
+    before the first step.
     """
 
     called: str
@@ -39,6 +39,7 @@ class Lock:
     python: str
     substitutes: Mapping[str, str]
     wheels: Path | None = None
+    base: State | None = None
 
 
 def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lock:
@@ -70,6 +71,7 @@ def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lo
         states=states(home, name, generation, count),
         python=snapshots.read(home, name, generation, count).python,
         substitutes=dict(beginning(home, name, generation).get("substitutes", {})),
+        base=snapshots.read(home, name, generation, 0).state,
     )
 
 
@@ -91,7 +93,6 @@ def restore(
     Raises EnvforgeError ``not-cached`` or ``not-restorable`` naming every file that cannot be had, and as `build` does.
     What a program that ran again made of it otherwise is a warning in the findings.
     """
-    check(held.profile)
     lock = f"`{name}/{held.generation}.{len(held.states)}` is built anew from its lock"
     shop.tell(Note(text=lock if held.generation is not None else f"`{name}` is built from {held.called}"))
     settings = replace(shop.settings, substitutes=held.substitutes)
@@ -110,6 +111,7 @@ def restore(
         exact=True,
         recorded=_recorded(shop, name, held.generation, len(held.states)) if held.generation is not None else None,
         wheels=held.wheels,
+        base=held.base,
         python=_python(shop, held),
     )
     made = result.data.generation
@@ -130,7 +132,12 @@ def _recorded(shop: Shop, name: str, generation: int, step: int) -> Recorded:
 
 
 def _python(shop: Shop, held: Lock) -> str:
-    """The version of the Python to take: the very one where it is here, else another of the same minor version."""
+    """The version of the Python to take: the very one where it is here, else another of the same minor version.
+
+    A channel has the very one.
+    """
+    if held.profile.backend is Backend.CONDA:
+        return held.python
     try:
         pythons.find(held.python)
     except EnvforgeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.export import brought
 from envforge.model.profile import Profile
 from envforge.model.progress import Note
 from envforge.model.result import Build, Result
@@ -17,7 +18,6 @@ from envforge.store.locking import hold
 from . import quarantining
 from .create import build
 from .generations import beginning, linked
-from .plan import check
 from .profiles import recorded
 from .shop import Shop
 
@@ -36,14 +36,14 @@ def update(shop: Shop, name: str) -> Result[Build]:
             )
         quarantining.journals(shop, name)
         profile = loader.load(source(home, name, current))
-        check(profile)
         quarantining.records(shop, name, current)
         locked = unchanged(shop, name, current, profile)
         if locked:
             steps = ", ".join(f"`{step.name}`" for step in profile.steps[: len(locked)])
             shop.tell(Note(text=f"unchanged, so from the lock of generation {current}: {steps}"))
         # It was built for this machine, or in spite of it, once: a card that does not fit is told again, not refused.
-        return build(shop, profile, name, command="update", any_machine=True, locked=locked)
+        base = snapshots.read(home, name, current, 0).state if locked else None
+        return build(shop, profile, name, command="update", any_machine=True, locked=locked, base=base)
 
 
 def source(home: Home, name: str, generation: int) -> Path:
@@ -82,7 +82,7 @@ def unchanged(shop: Shop, name: str, generation: int, profile: Profile) -> tuple
 
     def frame(each: Profile) -> tuple[object, ...]:
         bounds = tuple(guard for guard in each.guards if getattr(guard, "constrain", False))
-        return (each.python, each.backend, each.indexes, bounds)
+        return (each.python, each.backend, each.conda, each.indexes, bounds)
 
     if frame(before) != frame(profile):
         return ()
@@ -94,7 +94,7 @@ def unchanged(shop: Shop, name: str, generation: int, profile: Profile) -> tuple
             state = snapshots.read(shop.home, name, generation, position).state
         except EnvforgeError:
             break
-        if any(item.sha256 is None for item in state.values()):
+        if any(item.sha256 is None and not brought(item) for item in state.values()):
             break  # a step of kind run put it there: no lock restores it
         states.append(state)
     return tuple(states)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .profile import Profile
-from .state import Distribution, State
+from .state import Distribution, State, is_package
 
 FORMATS = (
     "pylock", "requirements", "script", "dockerfile", "environment-yml", "systemd", "kernelspec", "conda-explicit",
@@ -60,13 +60,13 @@ class Rendered:
 
 
 def brought(item: Distribution) -> bool:
-    """Whether the Python itself brought it."""
-    return item.origin is not None and item.origin.kind == "python"
+    """Whether the Python itself, or a conda package, brought it."""
+    return item.origin is not None and item.origin.kind in {"python", "conda"}
 
 
 def installable(item: Distribution) -> bool:
-    """Whether it came from a file that is known, and not with the Python."""
-    return item.file is not None and item.sha256 is not None and not brought(item)
+    """Whether it is a distribution that came from a file that is known, and not with the Python."""
+    return item.file is not None and item.sha256 is not None and not brought(item) and not is_package(item.name)
 
 
 def built(item: Distribution) -> bool:

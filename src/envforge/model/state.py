@@ -8,26 +8,32 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a wheel that envforge built came from. ``kind``: sdist, git, path, python (shipped with the interpreter).
+    """Where a distribution came from that no index has as a wheel.
 
-    ``url`` has no credentials. ``sha256`` is the sdist's or archive's, ``commit`` a Git object id.
+    ``kind``: sdist, git, path, python (shipped with the interpreter), conda (a conda package brought it: ``package`` is
+    its name). ``url`` has no credentials. ``sha256`` is the sdist's or archive's, ``commit`` a Git object id.
     """
 
     kind: str
     url: str | None = None
     sha256: str | None = None
     commit: str | None = None
+    package: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """One installed (or predicted) distribution.
+    """One installed (or predicted) distribution, or conda package.
 
     ``name`` is canonical (PEP 503), ``version`` full, local part included. ``build`` is the wheel's build tag.
     ``index`` is the name of the index that served ``file``; ``sha256`` and ``size`` (bytes) are of that file, ``url``
     is where it was found: a hint, without credentials or mirror.
     ``contents``: digest of what was installed, free of prefix and installer; ``record``: sha256 of RECORD as it lies
     there; both None while only predicted. ``requires``: raw ``Requires-Dist`` lines. ``installer``: INSTALLER.
+
+    Of a conda package ``name`` is `package_key`, ``version`` and ``build`` as its channel writes them, ``index`` the
+    channel's name, ``record`` the sha256 of its file in conda-meta; ``requires`` is empty. ``repodata``: what its
+    channel says of it, as JSON, which is all that is needed to install it.
     """
 
     name: str
@@ -45,10 +51,38 @@ class Distribution:
     requires: tuple[str, ...] = ()
     requires_python: str | None = None
     origin: Origin | None = None
+    repodata: str | None = None
 
 
 State = Mapping[str, Distribution]
-"""Canonical name -> distribution."""
+"""Canonical name (`package_key` of a conda package) -> what is installed."""
+
+_CONDA = "conda:"
+
+
+def package_key(name: str) -> str:
+    """The key of the conda package ``name``, which is another thing than the distribution of that name."""
+    return f"{_CONDA}{name}"
+
+
+def is_package(name: str) -> bool:
+    """Whether a key of a state is a conda package's."""
+    return name.startswith(_CONDA)
+
+
+def shown(name: str) -> str:
+    """A key as people call it."""
+    return name.removeprefix(_CONDA)
+
+
+def distributions(state: State) -> State:
+    """``state`` without conda packages."""
+    return {name: item for name, item in state.items() if not is_package(name)}
+
+
+def packages(state: State) -> State:
+    """The conda packages of ``state``."""
+    return {name: item for name, item in state.items() if is_package(name)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from .finding import Finding, Severity
 from .plan import Because, Change
-from .state import Distribution
+from .state import Distribution, shown
 from .typed import checked
 
 
@@ -18,7 +18,7 @@ def change(value: Change) -> dict[str, Any]:
     """
     before, after = value.before, value.after
     return {
-        "name": value.name,
+        "name": shown(value.name),
         "from": before.version if before else None,
         "to": after.version if after else None,
         "from_index": before.index if before else None,

@@ -11,8 +11,9 @@ from pathlib import Path, PurePosixPath
 
 from envforge.model.drift import Drift, FileDrift
 from envforge.model.snapshot import Snapshot
-from envforge.model.state import Distribution, FileRow, Observation
+from envforge.model.state import Distribution, FileRow, Observation, is_package, shown
 
+from . import conda_meta
 from .claims import Claims, declared, hexadecimal
 from .hashing import of_link
 from .installed import canonical, decode, read
@@ -36,7 +37,7 @@ def expected(prefix: Path, snapshot: Snapshot, paths: Collection[str] | None = N
 
 
 def _trusted(root: str, snapshot: Snapshot, owners: set[str]) -> dict[str, str | None]:
-    """What the RECORDs of ``owners`` declare, as far as they are as they were."""
+    """What the RECORDs, and the records in conda-meta, of ``owners`` declare, as far as they are as they were."""
     records = [row for row in snapshot.files if row.path.endswith(_RECORD) and row.owners]
     places = [(row, PurePosixPath(row.path).parent) for row in records]
     sites = tuple(sorted({str(folder.parent) for _, folder in places}))
@@ -49,6 +50,13 @@ def _trusted(root: str, snapshot: Snapshot, owners: set[str]) -> dict[str, str |
             info = read(root, str(folder.parent), folder.name)
             if info.record is not None and hashlib.sha256(info.record).hexdigest() == recorded.record:
                 claim(info, root, sites, claims)
+    packages = {row.path: row for row in snapshot.files if row.path.startswith(f"{conda_meta.FOLDER}/") and row.owners}
+    for path, row in packages.items() if any(map(is_package, owners)) else ():
+        recorded = snapshot.state.get(row.owners[0])
+        if recorded is not None and recorded.record is not None and recorded.name in owners:
+            record = conda_meta.witness(root, path, recorded.record, sites)
+            if record is not None:
+                conda_meta.claim(record, recorded.name, claims)
     return {path: hexadecimal(declared(row)) for path, (_, row) in claims.single.items()}
 
 
@@ -224,8 +232,19 @@ def _changed(facts: os.stat_result, was: FileRow | None) -> int:
 
 
 def _infos(root: str, names: Iterable[str]) -> Iterator[tuple[str, tuple[int, int, str | None]]]:
-    """The dist-info of each of ``names`` by the name of its folder: when it was filled, whose it is, INSTALLER."""
+    """The dist-info of each of ``names`` by the name of its folder: when it was filled, whose it is, INSTALLER.
+
+    Of a conda package the same of its record.
+    """
     wanted = set(names)
+    for file in sorted(Path(root, conda_meta.FOLDER).glob("*.json")) if any(map(is_package, wanted)) else ():
+        key = next((name for name in wanted if is_package(name) and file.stem.rsplit("-", 2)[0] == shown(name)), None)
+        if key is not None:
+            try:
+                facts = file.lstat()
+            except OSError:
+                continue
+            yield key, (facts.st_mtime_ns, facts.st_uid, "conda")
     for folder in sorted(Path(root).glob("lib*/python*/site-packages/*.dist-info")) if wanted else ():
         name = canonical(folder.name.partition("-")[0])
         if name in wanted:

@@ -6,10 +6,20 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from envforge.model.state import Clash, Debris, Distribution, FileRow, Observation
+from envforge.model.state import (
+    Clash,
+    Debris,
+    Distribution,
+    FileRow,
+    Observation,
+    Origin,
+    is_package,
+    package_key,
+    shown,
+)
 from envforge.system.memory import uncollected
 
-from . import hashing
+from . import conda_meta, hashing
 from .claims import Claims, declared, hexadecimal
 from .contents import Contents
 from .installed import Info, is_info, read
@@ -35,17 +45,24 @@ def _look(root: str) -> Observation:
     claims = Claims()
     debris: list[Debris] = []
     unreadable: dict[str, str] = {}
-    found: list[tuple[Info, Contents]] = []
+    found: list[tuple[Info, Contents | None, conda_meta.Record | None]] = []
+    records = _records(root, sites, claims, unreadable)
     for info in _chosen(list(_infos(root, sites, debris)), debris):
         unreadable.update({f"{info.path}/{file}".rstrip("/"): why for file, why in info.unreadable})
+        bringer = _bringer(info, claims)
+        if bringer is not None:
+            # conda-meta vouches for its files, and tells the truth where the RECORD in a conda package may not.
+            found.append((info, None, records[bringer]))
+            continue
         if info.missing:
             debris.append(Debris(kind="record-missing", name=info.name, path=info.path, missing=info.missing))
-        found.append((info, claim(info, root, sites, claims)))
-        if info.name in claims.outside:
-            rows = tuple(claims.outside[info.name])
-            debris.append(Debris(kind="outside", name=info.name, path=info.path, rows=rows))
+        found.append((info, claim(info, root, sites, claims), None))
+    for name, rows in claims.outside.items():
+        path = records[name].path if name in records else next(info.path for info, *_ in found if info.name == name)
+        debris.append(Debris(kind="outside", name=shown(name), path=path, rows=tuple(rows)))
     tree = walk(root, claims)
-    state = {info.name: _distribution(info, contents, tree) for info, contents in found}
+    state = {key: _package(key, record, tree) for key, record in records.items()}
+    state |= {info.name: _distribution(info, contents, record, tree) for info, contents, record in found}
     files = tree.files()
     clashes = tuple(clash for path in sorted(claims.shared) if (clash := _clash(path, claims, tree)))
     return Observation(
@@ -56,6 +73,25 @@ def _look(root: str) -> Observation:
         bytes=sum(row.size for row in files),
         unreadable={**tree.unreadable, **unreadable},
     )
+
+
+def _records(
+    root: str, sites: tuple[str, ...], claims: Claims, unreadable: dict[str, str]
+) -> dict[str, conda_meta.Record]:
+    """Key -> what conda-meta says of the package, its files claimed."""
+    records = {package_key(record.name): record for record in conda_meta.read(root, sites, unreadable)}
+    for key, record in records.items():
+        conda_meta.claim(record, key, claims)
+    return records
+
+
+def _bringer(info: Info, claims: Claims) -> str | None:
+    """The key of the conda package that brought a distribution; None where pip or uv put it there, or over conda's."""
+    for path in (f"{info.path}/METADATA", f"{info.path}/PKG-INFO", info.path):
+        if path in claims.single:
+            owner = claims.single[path][0][0]
+            return owner if is_package(owner) and info.installer in {"conda", None} else None
+    return None
 
 
 def changed(prefix: Path, rows: Iterable[FileRow]) -> tuple[str, ...]:
@@ -76,19 +112,22 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     root = os.path.realpath(prefix)
     sites = tuple(found_sites(root))
     claims = Claims()
-    infos = {info.name: info for info in _chosen(list(_infos(root, sites, [])), [])}
+    _records(root, sites, claims, {})
+    infos = {info.name: info for info in _chosen(list(_infos(root, sites, [])), []) if _bringer(info, claims) is None}
     for info in infos.values():
         claim(info, root, sites, claims)
     wanted: dict[str, tuple[tuple[str, ...], str]] = {
         path: (owner, digest)
         for path, (owner, row) in claims.single.items()
-        if owner[0] in names and _vouches(infos[owner[0]], path) and (digest := hexadecimal(declared(row))) is not None
+        if owner[0] in names
+        and _vouches(infos.get(owner[0]), path)
+        and (digest := hexadecimal(declared(row))) is not None
     }
     for path, rows in claims.shared.items():
         owners = tuple(sorted(rows.keys() & names))
         said = {hexadecimal(row) for row in rows.values()}
         digest = said.pop() if len(said) == 1 else None
-        if digest is not None and owners and all(_vouches(infos[owner], path) for owner in rows):
+        if digest is not None and owners and all(_vouches(infos.get(owner), path) for owner in rows):
             wanted[path] = (owners, digest)
     found: dict[str, list[str]] = {}
     actual = hashing.digests(prefix, wanted)
@@ -99,14 +138,16 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(paths) for name, paths in found.items()}
 
 
-def _vouches(info: Info, path: str) -> bool:
-    """Whether the RECORD of a clean installation tells the truth of ``path``.
+def _vouches(info: Info | None, path: str) -> bool:
+    """Whether the RECORD of a clean installation tells the truth of ``path``; conda-meta (None) always does.
 
     Some wheels list files of another's dist-info, which no installer puts there; conda writes scripts of its own
     outside of site-packages.
     """
     if path.endswith(".pyc"):
         return False
+    if info is None:
+        return True
     if not path.startswith(f"{info.site}/"):
         return info.installer != "conda"
     return ".dist-info/" not in path or path.startswith(f"{info.path}/")
@@ -151,18 +192,36 @@ def _rank(info: Info) -> tuple[bool, object, bool]:
         return (False, Version("0"), info.agrees)
 
 
-def _distribution(info: Info, contents: Contents, tree: Tree) -> Distribution:
+def _package(key: str, record: conda_meta.Record, tree: Tree) -> Distribution:
+    return Distribution(
+        name=key,
+        version=record.version,
+        build=record.build,
+        file=record.file,
+        url=record.url,
+        sha256=record.sha256,
+        size=record.size,
+        requested=record.requested,
+        contents=record.contents,
+        record=tree.sha256(record.path),
+        installer="conda",
+    )
+
+
+def _distribution(info: Info, contents: Contents | None, package: conda_meta.Record | None, tree: Tree) -> Distribution:
     record = None if info.legacy or info.record is None else tree.sha256(f"{info.path}/RECORD")
+    digest = contents.digest(tree) if contents is not None and info.record is not None else None
     return Distribution(
         name=info.name,
         version=info.version,
         build=info.build,
         requested=info.requested,
-        contents=None if info.record is None else contents.digest(tree),
+        contents=package.contents if package is not None else digest,
         record=record,
         installer=info.installer,
         requires=info.requires,
         requires_python=info.requires_python,
+        origin=Origin(kind="conda", package=package.name) if package is not None else None,
     )
 
 

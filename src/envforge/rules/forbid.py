@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Forbid
+from envforge.model.state import shown
 
 from .because import arrival
 from .context import Context
@@ -19,16 +20,16 @@ def package_forbidden(context: Context) -> Iterator[Finding]:
         if not isinstance(guard, Forbid):
             continue
         for name, now in sorted(context.now.state.items()):
-            pattern = next((pattern for pattern in guard.patterns if fnmatchcase(name, pattern)), None)
+            pattern = next((pattern for pattern in guard.patterns if fnmatchcase(shown(name), pattern)), None)
             if pattern is None:
                 continue
             came = arrival(context, name)
             yield Finding(
                 id="package-forbidden",
                 severity=Severity.ERROR,
-                subject=name,
+                subject=shown(name),
                 message=f"{called(now)} is installed, and `{pattern}` is forbidden{reason(guard)}{cause(came)}",
                 aspect=guard_text(guard),
                 evidence=guard_evidence(guard) | {"pattern": pattern, "found": now.version} | cause_evidence(came),
-                remedy=f"uninstall `{name}` in a later step, or leave out what requires it",
+                remedy=f"uninstall `{shown(name)}` in a later step, or leave out what requires it",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from envforge.model.profile import Forbid, Guard, Hold, Keep, Symbol
-from envforge.model.state import Distribution
+from envforge.model.state import Distribution, shown
 
 from .because import Arrival
 
@@ -55,7 +55,7 @@ def cause_evidence(arrival: Arrival) -> dict[str, Any]:
 
 def called(distribution: Distribution) -> str:
     """```torch` 2.7.1+cu126``."""
-    return f"`{distribution.name}` {distribution.version}"
+    return f"`{shown(distribution.name)}` {distribution.version}"
 
 
 def cause(arrival: Arrival) -> str:

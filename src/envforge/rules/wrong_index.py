@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envforge.model.finding import Finding, Severity
-from envforge.model.state import Distribution
+from envforge.model.state import Distribution, is_package
 
 from .because import arrival
 from .context import Context, index_names_allowed, with_substitutes
@@ -23,7 +23,7 @@ def package_wrong_index(context: Context) -> Iterator[Finding]:
         if moment.step is not None and moment.step.indexes is not None
     }
     for name, now in sorted(context.now.state.items()):
-        if now.index is None or (now.origin is not None and now.origin.kind != "sdist"):
+        if now.index is None or is_package(name) or (now.origin is not None and now.origin.kind != "sdist"):
             continue
         allowed = index_names_allowed(context.profile, name, context.substitutes)
         if now.index in allowed and not narrowed:

@@ -1,0 +1,298 @@
+"""py-rattler: solves conda packages, installs them into a prefix; always in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envforge.model.errors import EnvforgeError
+from envforge.model.state import Distribution, State, package_key, packages, shown
+from envforge.system import environ, process
+from envforge.system.http import Proxies, without_credentials
+
+from .channels import Channel
+
+LONGEST_PREFIX = 255
+"""Characters: as much room as packages leave for the path of a prefix in their files."""
+
+_SOLVE_LIMIT = 900.0
+_SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "linux-ppc64le", "s390x": "linux-s390x"}
+_ENDINGS = (".tar.bz2", ".conda")
+
+
+def subdir(architecture: str) -> str:
+    """How conda calls Linux on this architecture."""
+    return _SUBDIRS.get(architecture, f"linux-{architecture}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conda:
+    """``cache`` holds repodata and packages; ``virtual``: the virtual packages of the host that is built for, as (name,
+    version, build); ``platform`` as ``linux-64``; ``roots``: PEM; ``scratch``: a folder of this command's own.
+    """
+
+    channels: tuple[Channel, ...]
+    platform: str
+    virtual: tuple[tuple[str, str, str], ...]
+    cache: Path
+    scratch: Path
+    proxies: Proxies
+    roots: Path
+    offline: bool = False
+    copy: bool = False
+
+    def solve(self, specs: Sequence[str], installed: State = {}, *, what: str) -> State:  # noqa: B006 - never written
+        """What holds ``specs`` (match specs), keeping of ``installed`` what can be kept; by `package_key`.
+
+        pip comes with a Python where a channel has it, as conda does it. ``what`` is solved for, in the error.
+        Raises EnvforgeError ``unsolvable``, ``channel-...``, ``not-cached``.
+        """
+        request = {
+            "do": "solve",
+            "specs": list(specs),
+            "locked": [_record(item) for item in packages(installed).values()],
+            "virtual": self.virtual,
+            "platform": self.platform,
+            "with_pip": True,
+            "limit": _SOLVE_LIMIT,
+        }
+        answer = self._ask(request, what=what)
+        places = {url.rstrip("/"): name for name, url in answer["channels"].items()}
+        names = {spec_name(spec) for spec in specs} | {"pip"}
+        return {
+            package_key(data["name"]): _package(data, places.get(data["channel"].rstrip("/")), names)
+            for data in sorted(answer["records"], key=lambda data: str(data["name"]))
+        }
+
+    def install(
+        self,
+        prefix: Path,
+        wanted: State,
+        *,
+        what: str,
+        specs: Sequence[str] = (),
+        again: Iterable[str] = (),
+        named: Path | None = None,
+        log: Path | None = None,
+        watch: Callable[[int], None] | None = None,
+    ) -> None:
+        """Make ``prefix`` hold exactly the packages of ``wanted``. What is there and is the same stays.
+
+        ``specs``: what was asked for, for the records in conda-meta. ``again``: keys of those that are put there anew all the same. ``named``: another path that is written into the
+        files instead of the prefix's own. Raises EnvforgeError.
+        """
+        if len(str(named or prefix)) > LONGEST_PREFIX:
+            raise prefix_too_long(named or prefix)
+        request = {
+            "do": "install",
+            "prefix": str(prefix),
+            "named": str(named) if named is not None else None,
+            "records": [_record(item) for item in packages(wanted).values()],
+            "requested": list(specs),
+            "again": sorted(map(shown, again)),
+            "copy": self.copy,
+        }
+        prefix.parent.mkdir(parents=True, exist_ok=True)
+        absent = self._ask(request, what=what, log=log, watch=watch).get("absent", [])
+        if absent:
+            raise EnvforgeError(
+                "not-cached",
+                f"{'one package is' if len(absent) == 1 else f'{len(absent)} packages are'} not in the cache, and the "
+                "network may not be asked",
+                cause="\n".join(f"`{file}`" for file in absent),
+                hint="run it once without `--offline`",
+            )
+
+    def uncached(self, wanted: State) -> tuple[Distribution, ...]:
+        """The packages of ``wanted`` that would have to be fetched."""
+        items = tuple(packages(wanted).values())
+        if not items:
+            return ()
+        answer = self._ask({"do": "cached", "records": [_record(item) for item in items]}, what="the cache")
+        return tuple(item for item, there in zip(items, answer["cached"], strict=True) if not there)
+
+    def folder(self, item: Distribution) -> Path:
+        """Where the cache has a package unpacked, if it has."""
+        return self.cache / "pkgs" / _stem(item)
+
+    def evict(self, items: Iterable[Distribution]) -> None:
+        """Remove what the cache holds of these packages."""
+        for item in items:
+            # Of one name from two channels, the second gets a hash behind its name.
+            for folder in self.cache.glob(f"pkgs/{_stem(item)}*"):
+                if folder.is_dir() and re.fullmatch(re.escape(_stem(item)) + r"(-[0-9a-f]+)?", folder.name):
+                    shutil.rmtree(folder, ignore_errors=True)
+                    folder.with_name(f"{folder.name}.lock").unlink(missing_ok=True)
+
+    # -- the worker --------------------------------------------------------------------------------------------------
+
+    def _ask(
+        self,
+        request: Mapping[str, Any],
+        *,
+        what: str,
+        log: Path | None = None,
+        watch: Callable[[int], None] | None = None,
+    ) -> dict[str, Any]:
+        folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        file = folder / "request.json"
+        file.touch(0o600)
+        known = {each.name: each for each in self.channels}
+        whole = {
+            **request,
+            "cache": str(self.cache),
+            "offline": self.offline,
+            "channels": {name: each.place for name, each in known.items()},
+            "mirrors": {name: list(each.mirrors) for name, each in known.items() if each.mirrors},
+            "credentials": {
+                url: pair
+                for each in self.channels
+                for url in (each.place, *each.mirrors)
+                if "://" in url and (pair := each.credentials(url)) is not None
+            },
+            "auth": str(folder / "auth.json"),
+        }
+        file.write_text(json.dumps(whole), encoding="utf-8")
+        worker = Path(__file__).with_name("conda_worker.py")
+        try:
+            completed = process.run(
+                [sys.executable, "-I", str(worker), str(file)], env=self._env(), log=log, on_start=watch
+            )
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        try:
+            answer: dict[str, Any] = json.loads(completed.stdout.strip().rpartition("\n")[2])
+        except ValueError:
+            answer = {}
+        if "result" in answer:
+            return dict(answer["result"])
+        if "error" not in answer:
+            raise EnvforgeError(
+                "engine-failed",
+                f"{what} failed: the process that installs conda packages ended with {completed.ending()}",
+                cause=completed.tail(),
+            )
+        raise self._failure(what, str(answer["error"]["kind"]), str(answer["error"]["message"]))
+
+    def _env(self) -> dict[str, str]:
+        network = {
+            "http_proxy": self.proxies.http,
+            "https_proxy": self.proxies.https,
+            "no_proxy": ",".join(self.proxies.exempt),
+        }
+        given = {name: value for name, value in network.items() if value}
+        return environ.hermetic({**given, "SSL_CERT_FILE": str(self.roots)})
+
+    def _failure(self, what: str, kind: str, message: str) -> EnvforgeError:
+        words = re.sub(r"(\w+)://[^\s/'\"]*@", r"\1://", message).strip()
+        named = ", ".join(f"`{each.name}`" for each in self.channels)
+        if kind == "unsolvable":
+            return EnvforgeError(
+                "unsolvable",
+                f"{what} cannot be solved with the packages of {named}",
+                cause=words.removeprefix("Cannot solve the request because of: "),
+                hint="loosen one of the specs, or add the channel that has the package",
+            )
+        if "no usable repodata cache" in words:
+            return EnvforgeError(
+                "not-cached", f"offline, {what} cannot be solved: the cache has no packages' list of {named}",
+                cause=words, hint="run it once without `--offline`",
+            )  # fmt: skip
+        if "No space left on device" in words or "os error 28" in words:
+            return EnvforgeError(
+                "disk-full", f"{what} filled the disk", cause=words,
+                hint="free some space (`df -h`), then run the same command again",
+            )  # fmt: skip
+        if "hash mismatch" in words.lower():
+            return EnvforgeError(
+                "hash-mismatch", f"{what} got a package whose sha256 is not the one that its channel states",
+                cause=words, hint="nothing of it was installed; ask the channel's keeper, or another mirror",
+            )  # fmt: skip
+        status = re.search(r"HTTP status client error \((\d+)", words)
+        if status and status[1] in {"401", "403"}:
+            stem = "ENVFORGE_INDEX_" + re.sub(r"[^A-Z0-9]", "_", self.channels[0].name.upper())
+            return EnvforgeError(
+                "channel-unauthorized", f"{what}: a channel ({named}) refuses to answer", cause=words,
+                hint=f"set {stem}_USERNAME and {stem}_PASSWORD, or an entry in netrc",
+            )  # fmt: skip
+        if status and status[1] == "404" and kind == "GatewayError":
+            return EnvforgeError(
+                "channel-not-found", f"{what}: one of the channels {named} is not there", cause=words,
+                hint="check its name or URL; a channel has folders `noarch` and `linux-64` with a repodata.json",
+            )  # fmt: skip
+        if status and status[1] == "404":
+            return EnvforgeError(
+                "package-gone", f"{what}: a channel lists a package and does not have it", cause=words,
+                hint="wait until the mirror has caught up, or put `origin` at its end in `mirrors`",
+            )  # fmt: skip
+        if "error sending request" in words or "Request failed" in words:
+            return EnvforgeError(
+                "channel-unreachable", f"{what}: a channel ({named}) gives no answer", cause=words,
+                hint="check the network and the channel's URL; or name a mirror of it under `mirrors` in the configuration",
+            )  # fmt: skip
+        if kind in {"InvalidMatchSpecError", "InvalidVersionSpecError", "InvalidPackageNameError"}:
+            return EnvforgeError("bad-match-spec", f"{what}: a match spec cannot be read", cause=words)
+        return EnvforgeError("engine-failed", f"{what} failed", cause=words)
+
+
+def prefix_too_long(prefix: Path) -> EnvforgeError:
+    return EnvforgeError(
+        "prefix-too-long",
+        f"the path of the environment has {len(str(prefix))} characters, and conda packages have room for "
+        f"{LONGEST_PREFIX}",
+        cause=str(prefix),
+        hint="choose a home with a shorter path (`--home`), or a shorter name (`--name`)",
+    )
+
+
+def _record(item: Distribution) -> dict[str, Any]:
+    """What the worker installs from; raises EnvforgeError where the records do not hold it."""
+    if item.repodata is None:
+        raise EnvforgeError(
+            "not-restorable",
+            f"what the channel said of the conda package `{shown(item.name)}` {item.version} is not recorded",
+            hint="`envforge rebuild ENV --fresh` solves the profile anew",
+        )
+    data: dict[str, Any] = json.loads(item.repodata)
+    return data
+
+
+def _package(data: Mapping[str, Any], channel: str | None, requested: set[str]) -> Distribution:
+    kept = {**data, "url": without_credentials(data["url"]), "channel": without_credentials(data["channel"])}
+    return Distribution(
+        name=package_key(data["name"]),
+        version=data["version"],
+        build=data["build"],
+        index=channel,
+        file=data["fn"],
+        url=kept["url"],
+        sha256=data.get("sha256"),
+        size=data.get("size"),
+        requested=data["name"] in requested,
+        installer="conda",
+        repodata=json.dumps(kept, sort_keys=True),
+    )
+
+
+def depends(item: Distribution) -> tuple[str, ...]:
+    """The match specs that a package requires."""
+    return tuple(_record(item).get("depends", ())) if item.repodata is not None else ()
+
+
+def spec_name(spec: str) -> str:
+    """The package that a match spec is about."""
+    bare = spec.rpartition("::")[2].strip()
+    found = re.match(r"[A-Za-z0-9_.-]+", bare)
+    return found[0].lower() if found else bare
+
+
+def _stem(item: Distribution) -> str:
+    file = item.file or ""
+    return next((file.removesuffix(ending) for ending in _ENDINGS if file.endswith(ending)), file)

@@ -1,0 +1,168 @@
+"""Solves and installs conda packages with py-rattler: a program of its own, since that can crash when Python exits.
+
+It is started by its path in an isolated Python with a file of one JSON object, so it imports nothing of envforge. It
+prints one JSON object, ``{"result": ...}`` or ``{"error": ...}``, and leaves by ``os._exit``, without taking the
+interpreter down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import warnings
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import rattler
+import rattler.config
+import rattler.package
+import rattler.package_cache
+from rattler.exceptions import SolverError
+
+_PLACE = ("fn", "url", "channel")
+_HASHES = ("sha256", "md5")
+
+
+def say(**what: Any) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def record(data: dict[str, Any]) -> rattler.RepoDataRecord:
+    """What `described` wrote down. ``sha256`` and ``md5`` are not read from an index.json, but given beside it."""
+    about = {key: value for key, value in data.items() if key not in {*_PLACE, *_HASHES, "size"}}
+    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+        json.dump(about, file)
+        file.flush()
+        package = rattler.PackageRecord.from_index_json(
+            Path(file.name), data.get("size"), data.get("sha256"), data.get("md5")
+        )
+    return rattler.RepoDataRecord(package, data["fn"], data["url"], data["channel"])
+
+
+def described(found: rattler.RepoDataRecord) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(found.to_json())
+    for name in _HASHES:
+        value = getattr(found, name)
+        if value is not None:
+            data[name] = value.hex()
+    if found.size is not None:
+        data["size"] = found.size
+    return data
+
+
+def virtual(name: str, version: str, build: str) -> rattler.GenericVirtualPackage:
+    return rattler.GenericVirtualPackage(
+        rattler.PackageName(name), rattler.Version(version), rattler.package.BuildString(build)
+    )
+
+
+def configuration(request: dict[str, Any]) -> str:
+    """What the network needs, as TOML, in which a JSON text is a text. The user's own keyring is never asked."""
+    auth = Path(request["auth"])
+    auth.touch(0o600)
+    hosts = {
+        urlsplit(url).netloc: {"BasicHTTP": {"username": user, "password": password}}
+        for url, (user, password) in request["credentials"].items()
+    }
+    auth.write_text(json.dumps(hosts), encoding="utf-8")
+    links = "false" if request.get("copy") else "true"
+    lines = [
+        f"authentication-override-file = {json.dumps(str(auth))}",
+        'tls-root-certs = "system"',
+        f"allow-hard-links = {links}",
+        f"allow-ref-links = {links}",
+        "[mirrors]",
+    ]
+    for name, mirrors in request["mirrors"].items():
+        base = rattler.Channel(request["channels"][name]).base_url
+        urls = [base if each == "origin" else each for each in mirrors]
+        lines.append(f"{json.dumps(base)} = {json.dumps(urls)}")
+    return "\n".join(lines)
+
+
+class Work:
+    """One request. ``cache`` holds ``repodata`` and ``pkgs``."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self._request = request
+        self._cache = Path(request["cache"])
+        self._config = rattler.config.Config.from_toml(configuration(request))
+        self._client = rattler.Client.from_config(self._config)
+
+    async def solve(self) -> dict[str, Any]:
+        asked = self._request
+        source = rattler.SourceConfig(cache_action="force-cache-only" if asked["offline"] else "cache-or-fetch")
+        gateway = rattler.Gateway(self._cache / "repodata", default_config=source, client=self._client)
+        channels = [rattler.Channel(each) for each in asked["channels"].values()]
+        platforms = [rattler.Subdir(asked["platform"]), rattler.Subdir("noarch")]
+        pip = False
+        if asked["with_pip"]:
+            names = await gateway.names(channels, platforms)
+            pip = any(name.normalized == "pip" for name in names)
+        found = await rattler.solve(
+            channels,
+            [rattler.MatchSpec(text) for text in asked["specs"]] + ([rattler.MatchSpec("pip")] if pip else []),
+            gateway=gateway,
+            platforms=platforms,
+            locked_packages=[record(each) for each in asked["locked"]],
+            virtual_packages=[virtual(*each) for each in asked["virtual"]],
+            channel_priority=rattler.ChannelPriority.Strict,
+            channel_relations="disabled",
+            timeout=timedelta(seconds=asked["limit"]),
+        )
+        places = {name: each.base_url for name, each in zip(asked["channels"], channels, strict=True)}
+        return {"records": [described(each) for each in found], "channels": places}
+
+    async def install(self) -> dict[str, Any]:
+        asked = self._request
+        pkgs = self._cache / "pkgs"
+        package_cache = rattler.package_cache.PackageCache(pkgs)
+        if asked["offline"]:
+            index = await package_cache.index()
+            absent = [each["fn"] for each in asked["records"] if not index.contains_record(record(each))]
+            if absent:
+                return {"absent": absent}
+        await rattler.install(
+            [record(each) for each in asked["records"]],
+            target_prefix=asked["prefix"],
+            cache_dir=pkgs,
+            reinstall_packages=set(asked["again"]),
+            execute_link_scripts=False,
+            show_progress=False,
+            client=self._client,
+            # It wants what a MatchSpec holds: the wrapper is refused by a TypeError.
+            requested_specs=[rattler.MatchSpec(text)._match_spec for text in asked["requested"]],
+            alternative_target_prefix=asked["named"],
+            config=self._config,
+        )
+        return {}
+
+    async def cached(self) -> dict[str, Any]:
+        index = await rattler.package_cache.PackageCache(self._cache / "pkgs").index()
+        return {"cached": [index.contains_record(record(each)) for each in self._request["records"]]}
+
+
+def main() -> None:
+    request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    warnings.simplefilter("ignore")
+    work = Work(request)
+    try:
+        result = asyncio.run(getattr(work, request["do"])())
+    except SolverError as error:
+        say(error={"kind": "unsolvable", "message": str(error)})
+    except Exception as error:  # noqa: BLE001 - whatever it was, the caller is told
+        say(error={"kind": type(error).__name__, "message": str(error)})
+    else:
+        say(result=result)
+
+
+if __name__ == "__main__":
+    main()
+    sys.stdout.flush()
+    os._exit(0)
