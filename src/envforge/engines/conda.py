@@ -85,8 +85,9 @@ class Conda:
     ) -> None:
         """Make ``prefix`` hold exactly the packages of ``wanted``. What is there and is the same stays.
 
-        ``specs``: what was asked for, for the records in conda-meta. ``again``: keys of those that are put there anew all the same. ``named``: another path that is written into the
-        files instead of the prefix's own. Raises EnvforgeError.
+        ``specs``: what was asked for, for the records in conda-meta. ``again``: keys of those that are put there anew
+        all the same. ``named``: another path that is written into the files instead of the prefix's own.
+        Raises EnvforgeError.
         """
         if len(str(named or prefix)) > LONGEST_PREFIX:
             raise prefix_too_long(named or prefix)
@@ -191,54 +192,39 @@ class Conda:
         return environ.hermetic({**given, "SSL_CERT_FILE": str(self.roots)})
 
     def _failure(self, what: str, kind: str, message: str) -> EnvforgeError:
+        """What went wrong, in the user's words."""
         words = re.sub(r"(\w+)://[^\s/'\"]*@", r"\1://", message).strip()
         named = ", ".join(f"`{each.name}`" for each in self.channels)
-        if kind == "unsolvable":
-            return EnvforgeError(
-                "unsolvable",
-                f"{what} cannot be solved with the packages of {named}",
-                cause=words.removeprefix("Cannot solve the request because of: "),
-                hint="loosen one of the specs, or add the channel that has the package",
-            )
-        if "no usable repodata cache" in words:
-            return EnvforgeError(
-                "not-cached", f"offline, {what} cannot be solved: the cache has no packages' list of {named}",
-                cause=words, hint="run it once without `--offline`",
-            )  # fmt: skip
-        if "No space left on device" in words or "os error 28" in words:
-            return EnvforgeError(
-                "disk-full", f"{what} filled the disk", cause=words,
-                hint="free some space (`df -h`), then run the same command again",
-            )  # fmt: skip
-        if "hash mismatch" in words.lower():
-            return EnvforgeError(
-                "hash-mismatch", f"{what} got a package whose sha256 is not the one that its channel states",
-                cause=words, hint="nothing of it was installed; ask the channel's keeper, or another mirror",
-            )  # fmt: skip
+        stem = "ENVFORGE_INDEX_" + re.sub(r"[^A-Z0-9]", "_", self.channels[0].name.upper())
         status = re.search(r"HTTP status client error \((\d+)", words)
-        if status and status[1] in {"401", "403"}:
-            stem = "ENVFORGE_INDEX_" + re.sub(r"[^A-Z0-9]", "_", self.channels[0].name.upper())
-            return EnvforgeError(
-                "channel-unauthorized", f"{what}: a channel ({named}) refuses to answer", cause=words,
-                hint=f"set {stem}_USERNAME and {stem}_PASSWORD, or an entry in netrc",
-            )  # fmt: skip
-        if status and status[1] == "404" and kind == "GatewayError":
-            return EnvforgeError(
-                "channel-not-found", f"{what}: one of the channels {named} is not there", cause=words,
-                hint="check its name or URL; a channel has folders `noarch` and `linux-64` with a repodata.json",
-            )  # fmt: skip
-        if status and status[1] == "404":
-            return EnvforgeError(
-                "package-gone", f"{what}: a channel lists a package and does not have it", cause=words,
-                hint="wait until the mirror has caught up, or put `origin` at its end in `mirrors`",
-            )  # fmt: skip
-        if "error sending request" in words or "Request failed" in words:
-            return EnvforgeError(
-                "channel-unreachable", f"{what}: a channel ({named}) gives no answer", cause=words,
-                hint="check the network and the channel's URL; or name a mirror of it under `mirrors` in the configuration",
-            )  # fmt: skip
-        if kind in {"InvalidMatchSpecError", "InvalidVersionSpecError", "InvalidPackageNameError"}:
-            return EnvforgeError("bad-match-spec", f"{what}: a match spec cannot be read", cause=words)
+        code = status[1] if status else ""
+        for holds, name, text, hint in (
+            (kind == "unsolvable", "unsolvable", f"{what} cannot be solved with the packages of {named}",
+             "loosen one of the specs, or add the channel that has the package"),
+            ("no usable repodata cache" in words, "not-cached",
+             f"offline, {what} cannot be solved: the cache has no list of the packages of {named}",
+             "run it once without `--offline`"),
+            ("No space left on device" in words, "disk-full", f"{what} filled the disk",
+             "free some space (`df -h`), then run the same command again"),
+            ("hash mismatch" in words.lower(), "hash-mismatch",
+             f"{what} got a package whose sha256 is not the one that its channel states",
+             "nothing of it was installed; ask the channel's keeper, or another mirror"),
+            (code in {"401", "403"}, "channel-unauthorized", f"{what}: a channel ({named}) refuses to answer",
+             f"set {stem}_USERNAME and {stem}_PASSWORD, or an entry in netrc"),
+            (code == "404" and kind == "GatewayError", "channel-not-found",
+             f"{what}: one of the channels {named} is not there",
+             f"check its name or URL: a channel has a repodata.json in `noarch` and `{self.platform}`"),
+            (code == "404", "package-gone", f"{what}: a channel lists a package and does not have it",
+             "wait until the mirror has caught up, or put `origin` at the end of its `mirrors`"),
+            ("error sending request" in words or "Request failed" in words, "channel-unreachable",
+             f"{what}: a channel ({named}) gives no answer",
+             "check the network and the channel's URL, or name a mirror of it under `mirrors` in the configuration"),
+            (kind.startswith("Invalid"), "bad-match-spec", f"{what}: a match spec cannot be read",
+             "as in `numpy >=1.26,<2` or `conda-forge::ffmpeg`"),
+        ):  # fmt: skip
+            if holds:
+                cause = words.removeprefix("Cannot solve the request because of: ")
+                return EnvforgeError(name, text, cause=cause, hint=hint)
         return EnvforgeError("engine-failed", f"{what} failed", cause=words)
 
 

@@ -137,7 +137,7 @@ class Work:
             show_progress=False,
             client=self._client,
             # It wants what a MatchSpec holds: the wrapper is refused by a TypeError.
-            requested_specs=[rattler.MatchSpec(text)._match_spec for text in asked["requested"]],
+            requested_specs=[rattler.MatchSpec(text)._match_spec for text in asked["requested"]],  # noqa: SLF001
             alternative_target_prefix=asked["named"],
             config=self._config,
         )

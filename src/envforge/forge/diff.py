@@ -37,7 +37,7 @@ def diff(shop: Shop, before: str, after: str | None = None, *, files: bool = Fal
     else:
         old = sides.named(before)
     new = sides.named(after)
-    changes = rules.changes(old.state, new.state)
+    changes = rules.told(rules.changes(old.state, new.state))
     differing = None if old.files is None or new.files is None else compare(old.files, new.files)
     return Result(command="diff", data=DiffView(before=old.label, after=new.label, changes=changes, files=differing))
 

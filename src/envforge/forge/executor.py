@@ -20,6 +20,7 @@ from envforge.probe import prefix as prefixes
 from envforge.probe import processes
 from envforge.rules.context import Moment
 from envforge.rules.diff import changes as differences
+from envforge.rules.diff import told
 from envforge.store.journal import Journal
 from envforge.system import clock, process
 
@@ -192,7 +193,7 @@ class Executor:
             position=position,
             count=len(self._profile.steps),
             seconds=clock.monotonic() - started,
-            changes=tuple(replace(change, because=causes.get(change.name)) for change in differences(before, state)),
+            changes=told(replace(each, because=causes.get(each.name)) for each in differences(before, state)),
             opens=opens,
             heals=heals,
             differs=tuple(each.message for each in unplanned),
@@ -238,7 +239,7 @@ class Executor:
         fetch = sum(change.download or 0 for change in predicted.changes)
         with Watched(self._shop, f"{step.name}: {len(predicted.changes)} conda packages", fetch) as watch:
             packages.apply(
-                self._shop, self._work, self.prefix, step, self.state, wanted, self.rows,
+                self._shop, self._work, self.prefix, step, before=self.state, wanted=wanted, rows=self.rows,
                 asked=specs(self._profile, position), log=self._log(position, step.name), watch=watch,
             )  # fmt: skip
         self._conda_notes(self.state, wanted, step.arguments)

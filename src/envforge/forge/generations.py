@@ -11,7 +11,7 @@ from typing import Any
 
 from envforge.model.errors import EnvforgeError
 from envforge.model.profile import Profile
-from envforge.model.state import State
+from envforge.model.state import State, is_package, shown
 from envforge.probe.installed import canonical, is_info
 from envforge.store import snapshots
 from envforge.store.journal import Journal
@@ -69,7 +69,12 @@ def broken(home: Home, name: str, generation: int) -> str | None:
         for entry in os.listdir(site)  # noqa: PTH208 - as above
         if is_info(entry)
     )
-    missing = [each for each in snapshot.state if not _listed(each, there)]
+    meta = {file.name.rsplit("-", 2)[0] for file in prefix.glob("conda-meta/*.json")}
+    missing = [
+        shown(each)
+        for each in snapshot.state
+        if (shown(each) not in meta if is_package(each) else not _listed(each, there))
+    ]
     if missing:
         shown = ", ".join(f"`{each}`" for each in missing[:5])
         return f"{shown} {'is' if len(missing) == 1 else 'are'} missing in it"

@@ -57,8 +57,8 @@ def ground(
     """What ``profile`` stands on, on this host or on the saved ``machine``.
 
     With ``fetch`` the packages of the backend conda are fetched where the cache lacks them, so that their Python can
-    run; without it that Python is assumed then. ``base``: what a lock has before the first step; nothing is solved then.
-    Raises EnvforgeError where no Python fits and none can be assumed, and as `Conda` does.
+    run; without it that Python is assumed then. ``base``: what a lock has before the first step, so that nothing is
+    solved. Raises EnvforgeError where no Python fits and none can be assumed, and as `Conda` does.
     """
     if profile.backend is Backend.VENV:
         facts, python = target(profile, machine)

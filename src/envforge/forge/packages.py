@@ -89,15 +89,17 @@ def apply(
     bench: Bench,
     prefix: Path,
     step: Step,
+    *,
     before: State,
     wanted: State,
     rows: Iterable[FileRow],
-    *,
     asked: Sequence[str],
     log: Path,
     watch: Callable[[int], None] | None = None,
 ) -> None:
-    """Make ``prefix`` hold the packages of ``wanted``; ``rows``: its files now; ``asked``: all that was asked for so far.
+    """Make ``prefix`` hold the packages of ``wanted``.
+
+    ``rows``: its files now; ``asked``: all that was asked for so far.
 
     The new packages are first laid out beside it: nothing in the prefix is touched where one of their files is pip's,
     or where the cache holds a damaged copy that cannot be had anew. Raises EnvforgeError.
@@ -110,7 +112,7 @@ def apply(
         if change.after is not None
     }
     beside = bench.scratch / f"conda-{step.name}"
-    whole(shop, conda, beside, _with_python(entering, wanted), what=what, named=prefix, log=log, watch=watch)
+    whole(shop, conda, beside, with_python(entering, wanted), what=what, named=prefix, log=log, watch=watch)
     new = {row.path for row in prefixes.look(beside).files if not entering.keys().isdisjoint(row.owners)}
     leaving = {*entering, *(name for name in packages(before) if name not in wanted)}
     _refuse_paths(step, [row for row in rows if row.path in new and leaving.isdisjoint(row.owners)])
@@ -128,15 +130,15 @@ def whole(
     named: Path | None = None,
     log: Path | None = None,
     watch: Callable[[int], None] | None = None,
-) -> None:
+) -> tuple[str, ...]:
     """Put ``wanted`` into ``prefix``; a package that came damaged out of the cache is fetched anew.
 
-    Raises EnvforgeError ``cache-damaged`` where that does not help.
+    Returns the keys of those that were. Raises EnvforgeError ``cache-damaged`` where that does not help.
     """
     conda.install(prefix, wanted, what=what, specs=asked, named=named, log=log, watch=watch)
     hit = prefixes.damaged(prefix, packages(wanted).keys())
     if not hit:
-        return
+        return ()
     for name, paths in hit.items():
         text = f"the cache held a damaged copy of `{shown(name)}` ({paths[0]}): it is taken out and fetched anew"
         shop.tell(Note(text=text, level="warning"))
@@ -150,16 +152,17 @@ def whole(
             f"{names} cannot be installed as its package says, though it was fetched anew",
             hint=f"remove the cache `{conda.cache / 'pkgs'}` and run the command again",
         )
+    return tuple(hit)
 
 
 def _brought(
     conda: Conda, step: Step, entering: State, wanted: State, scratch: Path
 ) -> tuple[State, Mapping[str, bytes]]:
     """The distributions in packages: looked at where the cache has them all, else as far as their names tell."""
-    if not entering or conda.uncached(_with_python(entering, wanted)):
+    if not entering or conda.uncached(with_python(entering, wanted)):
         return assumed(entering.values()), {}
     folder = scratch / f"look-{step.name}"
-    conda.install(folder, _with_python(entering, wanted), what=f"the step `{step.name}`")
+    conda.install(folder, with_python(entering, wanted), what=f"the step `{step.name}`")
     there = distributions(prefixes.look(folder).state)
     names = {shown(name) for name in entering}
     return (
@@ -168,7 +171,7 @@ def _brought(
     )
 
 
-def _with_python(entering: State, wanted: State) -> State:
+def with_python(entering: State, wanted: State) -> State:
     """Where a package of Python modules is laid out depends on the Python."""
     python = package_key("python")
     return {**entering, python: wanted[python]} if python in wanted else entering

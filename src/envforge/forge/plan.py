@@ -17,7 +17,7 @@ from envforge.model.plan import Plan, StepPlan
 from envforge.model.profile import Profile, Step
 from envforge.model.progress import Note, Working
 from envforge.model.result import Result
-from envforge.model.state import Distribution, Origin, State
+from envforge.model.state import Distribution, Origin, State, packages
 from envforge.probe import ambient
 from envforge.probe import machine as machines
 from envforge.profiles import matching
@@ -25,7 +25,7 @@ from envforge.rules.suggest import constrain_would_help
 
 from .bench import Bench, bench
 from .ground import Ground, ground
-from .planner import Planner, distribution
+from .planner import Planner, distribution, to_fetch
 from .shop import Shop
 
 # Unpacked, the wheels of a GPU environment take some 2.4 times their size (11.6 GB from 4.9 GB, measured on xinv100).
@@ -112,7 +112,7 @@ def predict(
         base=base,
         findings=tuple(findings),
         verdicts=planner.timeline.verdicts(),
-        download=sum(touched.values()),
+        download=sum(touched.values()) + sum(to_fetch(work, item) or 0 for item in packages(base).values()),
         disk=sum(_unpacked(work, item) for item in final.values()),
         free=machine.disk_free if machine and machine.disk_free else shutil.disk_usage(work.cache).free,
         python=work.python,

@@ -28,6 +28,7 @@ from envforge.model.state import packages as packages_of
 from envforge.rules.because import explain
 from envforge.rules.context import Moment, requested_by
 from envforge.rules.diff import changes as differences
+from envforge.rules.diff import told
 from envforge.system import clock, process
 
 from . import direct, packages
@@ -136,7 +137,7 @@ class Planner:
         )
         if step.action is Action.CONDA:
             causes = {**causes, **packages.causes(before, self.state, step)}
-        changes = tuple(
+        changes = told(
             Change(
                 name=name,
                 before=before.get(name),
@@ -312,11 +313,16 @@ class Planner:
 
     def _download(self, step: Step, name: str) -> int | None:
         if is_package(name) and name in self.state:
-            return self.state[name].size
+            return to_fetch(self._bench, self.state[name])
         artefact = self.artefacts.get((step.name, name)) if name in self.state else None
         if artefact is None or artefact.sha256 is None:
             return artefact.size if artefact else None
         return 0 if artefact.built or self._bench.known.size(artefact.sha256) is not None else artefact.size
+
+
+def to_fetch(bench: Bench, item: Distribution) -> int | None:
+    """Bytes of a conda package that the cache lacks; 0 where it was installed from there before."""
+    return 0 if item.sha256 is not None and bench.known.size(item.sha256) is not None else item.size
 
 
 def _asks(step: Step) -> bool:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from envforge.engines.mender import Mender
 from envforge.model.drift import Audit, Drift
@@ -16,6 +17,7 @@ from envforge.model.progress import Note
 from envforge.model.repair import Lost, Mending, Repair, RepairAction, Restoration
 from envforge.model.result import Result
 from envforge.model.snapshot import Snapshot
+from envforge.model.state import shown
 from envforge.probe import hashing
 from envforge.rules import mending as mending_rules
 from envforge.store import contents, repairs, scratch, snapshots, stamp
@@ -28,6 +30,7 @@ from envforge.system import clock
 from . import inside, quarantining, sealing
 from .audit import audit
 from .bench import bench
+from .conda_supply import CondaSupply
 from .generations import beginning
 from .ground import ground
 from .looking import About, Found
@@ -35,7 +38,9 @@ from .path import current, require
 from .profiles import recorded
 from .remove import delete, refuse_in_use
 from .shop import Shop
-from .supply import Supplied, Supply
+from .supply import Place, Supplied, Supply
+
+P = TypeVar("P", bound=Place)
 
 
 def repair(shop: Shop, name: str, *, dry_run: bool = False, in_use: bool = False) -> Result[Repair]:
@@ -166,7 +171,7 @@ class _Repairer:
             dry_run=False,
             actions=self._done(supplied),
             lost=lost,
-            evicted=tuple(supplied.evicted),
+            evicted=tuple(map(shown, supplied.evicted)),
             shared=hit.environments if hit is not None else (),
             aside=str(away) if away.exists() else None,
             seconds=clock.monotonic() - started,
@@ -183,7 +188,7 @@ class _Repairer:
         kept = beside / "kept"
         damaged = {file: why for file in plan.files if (why := self._lay_out(kept, file)) is not None}
         # Bytes are also kept of files that a wheel may hold.
-        again = [replace(file, source="wheel") for file in damaged if file.owners]
+        again = [replace(file, source=mending_rules.source(file.owners)) for file in damaged if file.owners]
         ours = {file.path: file for file in plan.files if file.source == "kept" and file not in damaged}
         first = [path for path, file in ours.items() if self._absent.isdisjoint(file.owners)]
         for path in first:
@@ -229,10 +234,11 @@ class _Repairer:
 
     def _supply(self, mender: Mender, prefix: Path, beside: Path, more: Sequence[Restoration]) -> Supplied:
         """Bring what comes from wheels and move it in; ``ready`` of the answer is what was moved in."""
-        wanted = [file for file in (*self.need.plan.files, *self.need.plan.doubted) if file.source == "wheel"]
-        wanted += more
+        every = (*self.need.plan.files, *self.need.plan.doubted, *more)
+        wanted = [file for file in every if file.source == "wheel"]
+        of_conda = [file for file in every if file.source == "package"]
         done = Supplied()
-        if not wanted:
+        if not wanted and not of_conda:
             return done
         shop, home = self.shop, self._home
         profile = self._profile()
@@ -242,21 +248,26 @@ class _Repairer:
         logs.mkdir(parents=True, exist_ok=True)
         shop = replace(shop, settings=settings)
         with ground(shop, profile, base=self.need.whole.state) as under, bench(shop, profile, under) as work:
-            supply = Supply(
-                shop=shop,
-                work=work,
-                prefix=prefix,
-                whole=self.need.whole,
-                beside=beside,
-                kept=beside / "kept",
-                log=logs / "repair.log",
-            )
+
+            def at(kind: type[P]) -> P:
+                return kind(
+                    shop=shop, work=work, prefix=prefix, whole=self.need.whole, beside=beside, kept=beside / "kept",
+                    log=logs / "repair.log",
+                )  # fmt: skip
+
+            # Without the Python, no wheel comes.
+            self._take(mender, prefix, at(CondaSupply).bring(of_conda), of_conda, done)
+            supply = at(Supply)
             for with_pip in (False, True):
-                found = supply.bring(wanted, with_pip=with_pip)
-                done.lost += found.lost
-                done.evicted += found.evicted
-                done.ready |= self._move_in(mender, prefix, found, wanted)
+                self._take(mender, prefix, supply.bring(wanted, with_pip=with_pip), wanted, done)
         return done
+
+    def _take(
+        self, mender: Mender, prefix: Path, found: Supplied, wanted: Sequence[Restoration], done: Supplied
+    ) -> None:
+        done.lost += found.lost
+        done.evicted += found.evicted
+        done.ready |= self._move_in(mender, prefix, found, wanted)
 
     def _move_in(
         self, mender: Mender, prefix: Path, found: Supplied, wanted: Sequence[Restoration]

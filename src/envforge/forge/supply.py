@@ -31,9 +31,9 @@ class Supplied:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Supply:
-    """For one prefix. ``whole``: its snapshot with the files; ``beside``: a new folder on the same file system;
-    ``kept``: a folder laid out like the prefix, with what the records hold of the wanted distributions.
+class Place:
+    """Where files are brought for one prefix. ``whole``: its snapshot with the files; ``beside``: a new folder on the
+    same file system; ``kept``: a folder laid out like the prefix, with what the records hold of what is wanted.
     """
 
     shop: Shop
@@ -43,6 +43,12 @@ class Supply:
     beside: Path
     kept: Path
     log: Path
+
+
+class Supply(Place):
+    """Brings what wheels hold."""
+
+    __slots__ = ()
 
     def bring(self, wanted: Sequence[Restoration], *, with_pip: bool) -> Supplied:
         """The files of ``wanted`` (source ``wheel``) that can be had exactly as they were recorded.

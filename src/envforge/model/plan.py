@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from .finding import Finding
 from .profile import Profile, Step
-from .state import Distribution, State
+from .state import Distribution, State, packages, shown
 
 
 class Verdict(StrEnum):
@@ -48,6 +48,11 @@ class Change:
     after: Distribution | None
     because: Because | None = None
     download: int | None = None
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return shown(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +106,8 @@ class Plan:
     base: State = field(default_factory=dict)
     python_version: str | None = None
     cards: tuple[str, ...] = ()
+
+    @property
+    def founded(self) -> tuple[Change, ...]:
+        """The conda packages that are there before the first step."""
+        return tuple(Change(name=name, before=None, after=item) for name, item in packages(self.base).items())

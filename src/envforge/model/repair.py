@@ -9,8 +9,9 @@ from dataclasses import dataclass
 class Restoration:
     """One file to bring back as it was recorded. ``path``: POSIX, relative to the prefix.
 
-    ``source``: ``wheel`` (of one of ``owners``, canonical names), ``kept`` (its bytes are kept in the records under
-    ``sha256``) or ``link`` (a symlink to ``link``). ``sha256`` (hex): None where only the wheel's own RECORD knows.
+    ``source``: ``wheel`` or ``package`` (of one of ``owners``, keys of a state), ``kept`` (its bytes are kept in the
+    records under ``sha256``) or ``link`` (a symlink to ``link``). ``sha256`` (hex): None where only the wheel's own
+    RECORD, or the package's record, knows.
     """
 
     path: str

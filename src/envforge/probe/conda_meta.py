@@ -15,6 +15,7 @@ from .sites import names
 
 FOLDER = "conda-meta"
 _SOFT = "softlink"
+_SCRIPT = "unix_python_entry_point"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ def parse(path: str, text: str, site: str) -> Record:
     data: dict[str, Any] = json.loads(text)
     entries = list(_entries(data))
     requested = data.get("requested_specs") or data.get("requested_spec")
-    lines = sorted(f"{entry['_path']},{entry.get('sha256') or ''}" for entry in entries)
+    lines = sorted(f"{entry['_path']},{_kept(entry)}" for entry in entries)
     return Record(
         path=path,
         name=str(data["name"]),
@@ -102,7 +103,10 @@ def placed(path: str, site: str) -> str:
 
 
 def claim(record: Record, owner: str, claims: Claims) -> None:
-    """Add the files of ``record``, and the record itself, to ``claims``. Paths that leave the prefix are not followed."""
+    """Add the files of ``record``, and the record itself, to ``claims``.
+
+    Paths that leave the prefix are not followed, but told in ``outside``.
+    """
     key = (owner,)
     claims.add(record.path, key, f"{record.path},")
     for path, sha256 in record.files.items():
@@ -135,6 +139,11 @@ def _hash(entry: Mapping[str, Any]) -> str | None:
         return None
     found = entry.get("sha256_in_prefix") or (None if entry.get("prefix_placeholder") else entry.get("sha256"))
     return bytes.fromhex(found).hex() if found else None
+
+
+def _kept(entry: Mapping[str, Any]) -> str:
+    """The hash of a file as the package holds it; a script that is made here, of an entry point, names the prefix."""
+    return "" if entry.get("path_type") == _SCRIPT else str(entry.get("sha256") or "")
 
 
 def _optional(value: object) -> str | None:

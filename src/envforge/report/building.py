@@ -28,6 +28,8 @@ def plan(value: Plan, *, verbose: bool) -> list[RenderableType]:
     """Step by step what changes, then the verdict of every guard, then what it costs."""
     story = chapters(scenes(value.steps))
     lines = [*_heading(value, verbose=verbose), page.blank()]
+    if value.founded:
+        lines += [Text("base", style="bold"), *page.changes(value.founded, verbose=verbose), page.blank()]
     for position, step in enumerate(value.steps, start=1):
         lines += [*_step(step, position, story, verbose=verbose), page.blank()]
     lines += [*_verdicts(value), page.blank()]

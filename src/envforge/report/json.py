@@ -81,6 +81,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "source": plan.profile.source,
         "python": {"version": plan.profile.python, "path": plan.python},
         "backend": plan.profile.backend.value,
+        "base": [wire.change(change) for change in plan.founded],
         "steps": [_planned(step) for step in plan.steps],
         "verdicts": encode(plan.verdicts),
         "smoke": [smoke.name for smoke in plan.profile.smoke],

@@ -114,7 +114,7 @@ def _moved(change: Change, *, verbose: bool) -> tuple[Text, Text, Text, Text]:
     versions = Text.assemble((old, "dim"), " → ", (new, "red" if removed else "bold"))
     return (
         Text("-" if removed else "~", style="red" if removed else "yellow"),
-        Text(change.name, style="bold"),
+        Text(change.label, style="bold"),
         versions,
         _because(change, verbose=verbose),
     )
@@ -122,7 +122,7 @@ def _moved(change: Change, *, verbose: bool) -> tuple[Text, Text, Text, Text]:
 
 def _added(change: Change) -> tuple[Text, Text, Text, Text]:
     version = change.after.version if change.after else ""
-    return Text("+", style="green"), Text(change.name), Text(version), _because(change, verbose=True)
+    return Text("+", style="green"), Text(change.label), Text(version), _because(change, verbose=True)
 
 
 def _because(change: Change, *, verbose: bool) -> Text:
@@ -140,7 +140,7 @@ def _because(change: Change, *, verbose: bool) -> Text:
 
 def _summary(added: Sequence[Change]) -> RenderableType:
     total = sum(change.after.size or 0 for change in added if change.after)
-    names = [f"{one.name} {one.after.version}" if one.after else one.name for one in words.by_weight(added)]
+    names = [f"{one.label} {one.after.version}" if one.after else one.label for one in words.by_weight(added)]
     text = Text.assemble(
         (f"{len(added):,} added", "green"),
         (f" ({words.size(total)})" if total else "", "dim"),

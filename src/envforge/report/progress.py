@@ -157,7 +157,7 @@ def step(done: StepDone, *, paint: Callable[..., str], verbose: bool = False) ->
 
 
 def _summary(changes: tuple[Change, ...]) -> str:
-    added = [change.name for change in words.by_weight(change for change in changes if change.before is None)]
+    added = [change.label for change in words.by_weight(change for change in changes if change.before is None)]
     removed = sum(1 for change in changes if change.after is None)
     swapped = len(changes) - len(added) - removed
     parts = []
@@ -173,7 +173,7 @@ def _summary(changes: tuple[Change, ...]) -> str:
 def _moved(change: Change, paint: Callable[..., str]) -> str:
     old, new = words.replaced(change)
     because = f", because {change.because}" if change.because else ""
-    return f"{paint('~' if change.after else '-', 'yellow')} {change.name} {old} → {new}{because}"
+    return f"{paint('~' if change.after else '-', 'yellow')} {change.label} {old} → {new}{because}"
 
 
 def _opened(finding: Finding, changes: tuple[Change, ...], paint: Callable[..., str]) -> list[str]:

@@ -64,7 +64,7 @@ def by_weight(added: Iterable[Change]) -> list[Change]:
 
     def weight(change: Change) -> tuple[bool, int, str]:
         asked = change.because is not None and change.because.distribution is None and not change.because.guard
-        return (not asked, -(change.after.size or 0) if change.after else 0, change.name)
+        return (not asked, -(change.after.size or 0) if change.after else 0, change.label)
 
     return sorted(added, key=weight)
 
@@ -94,7 +94,7 @@ def cause(finding: Finding, changes: Iterable[Change]) -> str | None:
     """Which requirement of which distribution opened ``finding``, in a sentence; None where none did."""
     found = finding.evidence.get("cause")
     if found is None:
-        found = next((str(one.because) for one in changes if one.name == finding.subject and one.because), None)
+        found = next((str(one.because) for one in changes if one.label == finding.subject and one.because), None)
     return None if found is None else str(found)
 
 

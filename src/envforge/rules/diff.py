@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from envforge.model.plan import Change
-from envforge.model.state import Distribution, State
+from envforge.model.state import Distribution, State, package_key
 
 
 def differs(before: Distribution, after: Distribution) -> bool:
@@ -46,3 +48,20 @@ def changes(before: State, after: State) -> tuple[Change, ...]:
         if old is None or new is None or differs(old, new):
             found.append(Change(name=name, before=old, after=new))
     return tuple(found)
+
+
+def told(found: Iterable[Change]) -> tuple[Change, ...]:
+    """Without the distributions that only came or went with a conda package: that says it already."""
+    every = tuple(found)
+    names = {each.name for each in every}
+    return tuple(each for each in every if not (_packages(each) and _packages(each) <= names))
+
+
+def _packages(change: Change) -> set[str]:
+    """The keys of the conda packages that brought both sides of a change; empty where one of them came otherwise."""
+    found = set()
+    for side in filter(None, (change.before, change.after)):
+        if side.origin is None or side.origin.package is None:
+            return set()
+        found.add(package_key(side.origin.package))
+    return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from envforge.model.drift import Drift, FileDrift
 from envforge.model.finding import Finding, Severity
-from envforge.model.state import Distribution, FileRow
+from envforge.model.state import Distribution, FileRow, package_key, shown
 
 from .wording import called
 
@@ -26,20 +26,29 @@ def findings(drift: Drift) -> tuple[Finding, ...]:
     drift: see `rules.surroundings`.
     """
     told = {*drift.missing, *drift.extra, *drift.changed}
+    # What became of a distribution that a conda package brought is told of the distribution.
+    brought = {owner: name for name in (*drift.missing, *drift.changed) if (owner := _bringer(drift, name))}
     owned: dict[str, list[FileDrift]] = {}
     for file in drift.files:
-        for owner in file.owners:
+        for owner in dict.fromkeys(brought.get(owner, owner) for owner in file.owners):
             owned.setdefault(owner, []).append(file)
     found = [_missing(drift.before[name], owned.get(name, ())) for name in drift.missing]
     found += [_extra(drift, name, owned.get(name, ())) for name in drift.extra]
     found += [_changed(drift, name, owned.get(name, ())) for name in drift.changed]
     for name, files in owned.items():
         if name not in told:
-            found += _files(f"`{name}`", name, files)
+            found += _files(f"`{shown(name)}`", shown(name), files)
     for file in drift.files:
         if not file.owners:
             found += _files("", file.path, (file,))
     return tuple(sorted(found, key=lambda each: (_ORDER.index(each.id), each.subject, each.aspect or "")))
+
+
+def _bringer(drift: Drift, name: str) -> str | None:
+    """The key of the conda package that had brought a distribution, where the package itself is still as it was."""
+    origin = drift.before[name].origin
+    key = package_key(origin.package) if origin is not None and origin.package is not None else None
+    return key if key is not None and key in drift.after and key not in drift.changed else None
 
 
 def unvouched(drift: Drift, rows: Iterable[FileRow]) -> Iterator[FileRow]:
@@ -74,7 +83,7 @@ def _missing(before: Distribution, files: Sequence[FileDrift]) -> Finding:
     return Finding(
         id="package-missing",
         severity=Severity.ERROR,
-        subject=before.name,
+        subject=shown(before.name),
         message=f"{called(before)} was recorded and is not installed any more; {_counted(_gone(files))} gone",
         evidence={"version": before.version, **_paths(_gone(files))},
         remedy=REPAIR,
@@ -87,7 +96,7 @@ def _extra(drift: Drift, name: str, files: Sequence[FileDrift]) -> Finding:
     return Finding(
         id="package-extra",
         severity=Severity.ERROR,
-        subject=name,
+        subject=shown(name),
         message=f"{called(after)} is installed and was not recorded"
         + (f"; `{installer}` put it there" if installer else ""),
         evidence={"version": after.version, "installer": installer, **_paths(files)},
@@ -111,7 +120,7 @@ def _changed(drift: Drift, name: str, files: Sequence[FileDrift]) -> Finding:
     return Finding(
         id="package-changed",
         severity=Severity.ERROR,
-        subject=name,
+        subject=shown(name),
         message=text,
         evidence={
             "differs": {what: {"recorded": pair[0], "found": pair[1]} for what, pair in differ.items()},

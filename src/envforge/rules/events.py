@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from envforge.model.drift import Drift, DriftEvent, FileDrift
+from envforge.model.state import shown
 
 _GAP = 120 * 10**9  # nanoseconds; what lies further apart did not happen at once
 _NAMED = 3
@@ -86,7 +87,7 @@ def _is_later(before: _Trace, after: _Trace) -> bool:
 def _event(group: list[_Trace], users: Mapping[int, str]) -> DriftEvent:
     first, last = group[0].when, group[-1].when
     uid, installer = group[0].uid, group[0].installer
-    names = tuple(sorted({name for trace in group for name in trace.names}))
+    names = tuple(sorted({shown(name) for trace in group for name in trace.names}))
     files = len({path for trace in group for path in trace.paths})
     by = users.get(uid, f"uid {uid}") if uid is not None else None
     parts = [_how_much(group, names, files), _when(first, last, gone=group[0].what == "gone")]
@@ -105,7 +106,7 @@ def _event(group: list[_Trace], users: Mapping[int, str]) -> DriftEvent:
 
 def _how_much(group: list[_Trace], names: tuple[str, ...], files: int) -> str:
     what = " and ".join(sorted({trace.what for trace in group}))
-    whole = tuple(sorted({name for trace in group if trace.whole for name in trace.names}))
+    whole = tuple(sorted({shown(name) for trace in group if trace.whole for name in trace.names}))
     if whole:
         told = f" ({', '.join(whole)})" if len(whole) <= _NAMED else ""
         rest = f" of {_counted(len(names), 'distribution')}" if len(names) > len(whole) else ""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from envforge.model.drift import Drift, FileDrift
 from envforge.model.repair import Lost, Mending, RepairAction, Restoration
-from envforge.model.state import Debris, FileRow
+from envforge.model.state import Debris, FileRow, is_package, shown
 
 from .drift import unvouched
 
@@ -45,7 +45,7 @@ def mending(
             lost.append(Lost(subject=file.path, why="it cannot be read: mend its permissions"))
     known = {file.path for file in files}
     doubted = [
-        Restoration(path=row.path, source="wheel", owners=row.owners)
+        Restoration(path=row.path, source=source(row.owners), owners=row.owners)
         for row in (unvouched(drift, recorded.values()) if drift is not None else ())
         if row.path not in known
     ]
@@ -81,8 +81,13 @@ def _back(file: FileDrift, row: FileRow, kept: Collection[str]) -> Restoration |
     if sha256 is not None and sha256 in kept:
         return Restoration(path=row.path, source="kept", owners=row.owners, sha256=sha256)
     if row.owners:
-        return Restoration(path=row.path, source="wheel", owners=row.owners, sha256=sha256)
+        return Restoration(path=row.path, source=source(row.owners), owners=row.owners, sha256=sha256)
     return Lost(subject=row.path, why="no distribution owns it, and its content is not kept")
+
+
+def source(owners: Sequence[str]) -> str:
+    """Where a file of these owners comes from: what pip put over a conda package's is its own."""
+    return "package" if all(map(is_package, owners)) else "wheel"
 
 
 def _holds(path: str, recorded: Mapping[str, FileRow]) -> bool:
@@ -107,7 +112,7 @@ def _actions(plan: Mending, drift: Drift | None, debris: Iterable[Debris]) -> It
         item = before.get(subject)
         yield RepairAction(
             action="reinstall" if subject in whole else "restore",
-            subject=subject,
+            subject=shown(subject),
             files=back[subject],
             version=item.version if item is not None else None,
         )
@@ -123,7 +128,7 @@ def _actions(plan: Mending, drift: Drift | None, debris: Iterable[Debris]) -> It
         item = after.get(subject)
         yield RepairAction(
             action="remove",
-            subject=names.get(subject, subject),
+            subject=shown(names.get(subject, subject)),
             files=out[subject],
             version=item.version if item is not None else None,
         )
