@@ -12,6 +12,7 @@ from envforge.model.progress import Note
 from envforge.model.result import Result
 from envforge.model.state import State
 from envforge.rules.diff import changes as differences
+from envforge.rules.diff import told
 from envforge.store import snapshots
 from envforge.store.layout import Home
 from envforge.store.locking import hold
@@ -171,7 +172,7 @@ def _differences(shop: Shop, way: _Way, generation: int) -> tuple[Change, ...]:
     if old is None or new is None:
         shop.tell(Note(text="what differs is not known: a snapshot of it cannot be read", level="warning"))
         return ()
-    return differences(old, new)
+    return told(differences(old, new))
 
 
 def _last(home: Home, name: str, generation: int) -> State | None:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from packaging.utils import canonicalize_name
 
 from envforge.model.finding import Finding, Severity
-from envforge.model.state import Clash, Observation
+from envforge.model.state import Clash, Observation, is_package, shown
 
+from .conda_replaced import replaced
 from .context import Context
 from .data import STRAY_FOLDERS
 from .wording import WHOLE_DISTRIBUTIONS
@@ -35,7 +36,9 @@ def file_clobbered(context: Context) -> Iterator[Finding]:
     if observation is None:
         return
     groups: dict[tuple[tuple[str, ...], Severity, str], list[Clash]] = {}
-    clashes = [clash for clash in observation.clashes if _differs(clash)]
+    # What pip put in the place of conda's is told once, and not file by file.
+    told = [set(pair) for pair in replaced(context)]
+    clashes = [clash for clash in observation.clashes if _differs(clash) and clash.declared.keys() not in told]
     for clash in sorted(clashes, key=lambda clash: clash.path):
         owners = tuple(sorted(clash.declared))
         severity = Severity.ERROR if _breaks(clash, clashes, observation) else Severity.WARNING
@@ -95,9 +98,13 @@ def _finding(owners: tuple[str, ...], severity: Severity, group: list[Clash]) ->
     winners = sorted(
         {owner for clash in group for owner in owners if clash.declared[owner] == clash.actual is not None}
     )
-    lies = f"what lies there is of `{'`, `'.join(winners)}`" if winners else "what lies there is of none of them"
+    lies = (
+        f"what lies there is of `{'`, `'.join(map(shown, winners))}`"
+        if winners
+        else "what lies there is of none of them"
+    )
     what = f"`{subject}`" if len(paths) == 1 else f"{len(paths)} files in `{subject}`"
-    names = " and ".join(f"`{owner}`" for owner in owners)
+    names = " and ".join(f"`{shown(owner)}`{' (conda)' if is_package(owner) else ''}" for owner in owners)
     return Finding(
         id="file-clobbered",
         severity=severity,
@@ -106,8 +113,8 @@ def _finding(owners: tuple[str, ...], severity: Severity, group: list[Clash]) ->
         message=f"{what}: {names} each bring different content; {lies}",
         evidence={
             "guard": WHOLE_DISTRIBUTIONS,
-            "owners": list(owners),
-            "winners": winners,
+            "owners": [*map(shown, owners)],
+            "winners": [*map(shown, winners)],
             "paths": paths[:_SHOWN],
             "count": len(paths),
         },

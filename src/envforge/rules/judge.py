@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Ignore
 
+from .conda_replaced import conda_replaced
 from .context import Context
 from .cuda_mixed import cuda_mixed
 from .file_clobbered import file_clobbered
@@ -32,6 +33,7 @@ RULES: tuple[Callable[[Context], Iterable[Finding]], ...] = (
     record_missing,
     leftover,
     file_clobbered,
+    conda_replaced,
 )
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
