@@ -90,7 +90,7 @@ def _kept(shop: Shop, name: str, generation: int, *, deep: bool, profile: Profil
     built_from = recorded(home, name, generation)
     judged = profile or built_from
     begun = beginning(home, name, generation)
-    moved, why = moved_on(name, built_from, begun.get("source"))
+    moved, why = moved_on(name, built_from, begun)
     shop.tell(Working(what=f"looking at {name}"))
     looked = about.look(snapshot, deep=deep)
     findings = about.findings(judged, begun.get("substitutes", {}), snapshot, looked, about.surroundings(looked))

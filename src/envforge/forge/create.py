@@ -214,6 +214,7 @@ class _Maker:
                 profile=self._profile.name,
                 source=str(Path(self._profile.source).resolve()),
                 substitutes=dict(self._shop.settings.substitutes),
+                **({"backend": self._profile.backend.value} if self._profile.overridden else {}),
             )
             kept_profiles.write(home, self._name, generation, self._profile)
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from envforge.model.errors import EnvforgeError, InvalidFileError, UsageError
 from envforge.model.machine import Machine
-from envforge.model.profile import Backend, Profile
+from envforge.model.profile import Action, Backend, Conda, Profile
 from envforge.model.progress import Note
 from envforge.model.result import Result
 from envforge.model.views import Fit, ProfileEntry, ProfilesView, needs
@@ -30,7 +30,25 @@ def find(shop: Shop, reference: str, *, backend: str | None = None) -> Profile:
         return profile
     if backend not in set(Backend):
         raise UsageError("usage", f"there is no backend `{backend}`", hint="`venv` or `conda`")
-    return replace(profile, backend=Backend(backend))
+    return with_backend(profile, Backend(backend))
+
+
+def with_backend(profile: Profile, backend: Backend) -> Profile:
+    """``profile`` for another backend than its file says. Raises UsageError where its steps need that of the file."""
+    if profile.backend is backend:
+        return profile
+    steps = ", ".join(f"`{step.name}`" for step in profile.steps if step.action is Action.CONDA)
+    if backend is Backend.VENV and (steps or profile.conda.packages):
+        raise UsageError(
+            "needs-conda",
+            f"`{profile.name}` cannot be built as a venv: "
+            + (f"{steps} install conda packages" if steps else "it lists conda packages"),
+            hint="leave out `--backend venv`",
+        )
+    from envforge.profiles.build import dump  # noqa: PLC0415 - only who replaces part of a profile writes one
+
+    changed = replace(profile, backend=backend, conda=Conda(), overridden=True)
+    return replace(changed, text=dump(changed))
 
 
 def named(reference: str) -> Profile:

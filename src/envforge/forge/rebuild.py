@@ -9,7 +9,6 @@ from envforge.model.plan import Plan
 from envforge.model.progress import Note
 from envforge.model.result import Build, Result
 from envforge.model.state import State
-from envforge.profiles import loader
 from envforge.rules.diff import changes as differences
 from envforge.store import snapshots
 from envforge.store.layout import Home
@@ -20,7 +19,7 @@ from .create import build
 from .path import in_use, require
 from .restoring import lock, restore
 from .shop import Shop
-from .update import source
+from .update import again
 
 _NAMED = 12
 
@@ -44,7 +43,7 @@ def rebuild(shop: Shop, name: str, *, fresh: bool = False, no_build: bool = Fals
                 shop.tell(Note(text=text, level="warning"))
             return restore(shop, name, held, command="rebuild", no_build=no_build)
         quarantining.records(shop, name, current)
-        profile = loader.load(source(home, name, current))
+        profile = again(home, name, current)
         before = _recorded(home, name, current)
         told = None if before is None else partial(_tell, shop, f"{name}/{current}", before)
         # It was built for this machine, or in spite of it, once: a card that does not fit is told again, not refused.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.profile import Profile
@@ -47,7 +47,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
     adopted = home.adopted(name, about)
     made = _made(home, name, about, profile, latest)
     events = _read(Journal(home.journal(name, about)).events, problems) or ()
-    outdated, why = moved_on(name, profile, source(events)) if profile else (None, "its profile is not recorded")
+    outdated, why = moved_on(name, profile, begun(events)) if profile else (None, "its profile is not recorded")
     return Result(
         command="show",
         data=ShowView(
@@ -56,7 +56,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             generation=number,
             verdict=FOLDER_GONE if gone else last_verdict(home, name, about, record.verdict),
             profile=record.profile,
-            source=source(events),
+            source=begun(events).get("source"),
             summary=profile.summary if profile else "",
             card=needs(profile.gpu) if profile else None,
             python=profile.python if profile else None,
@@ -108,19 +108,22 @@ def _sealed(home: Home, name: str, number: int) -> bool | None:
         return None
 
 
-def source(events: tuple[Event, ...]) -> str | None:
-    """Where the profile was read from when the build began."""
-    return next((str(event.data["source"]) for event in reversed(events) if event.data.get("source")), None)
+def begun(events: tuple[Event, ...]) -> Mapping[str, Any]:
+    """What was noted when the build began: ``source``, where the profile was read from, and others."""
+    return next((event.data for event in reversed(events) if event.data.get("source")), {})
 
 
-def moved_on(name: str, recorded: Profile, source: str | None) -> tuple[bool | None, str | None]:
+def moved_on(name: str, recorded: Profile, begun: Mapping[str, Any]) -> tuple[bool | None, str | None]:
     """Whether the profile that is found now says something else than the recorded one, and in which words."""
+    source = str(begun["source"]) if begun.get("source") else None
     if source and not Path(source).exists():
         return None, f"`{source}` is gone"
     if source and source.endswith(".toml"):
         return None, f"it was built from the lock `{source}`, which holds its profile as it was then"
     try:
         found = profiles.read(Path(source)) if source else profiles.named(recorded.name)
+        if "backend" in begun:
+            found = profiles.with_backend(found, recorded.backend)
     except EnvforgeError as error:
         return None, error.message
     if _content(found) == _content(recorded):
@@ -129,7 +132,7 @@ def moved_on(name: str, recorded: Profile, source: str | None) -> tuple[bool | N
 
 
 def _content(profile: Profile) -> Profile:
-    return replace(profile, source="", text="")
+    return replace(profile, source="", text="", overridden=False)
 
 
 def _users(prefixes: Path, adopted: Path | None) -> tuple[User, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.export import brought
-from envforge.model.profile import Profile
+from envforge.model.profile import Backend, Profile
 from envforge.model.progress import Note
 from envforge.model.result import Build, Result
 from envforge.model.state import State
@@ -18,7 +18,7 @@ from envforge.store.locking import hold
 from . import quarantining
 from .create import build
 from .generations import beginning, linked
-from .profiles import recorded
+from .profiles import recorded, with_backend
 from .shop import Shop
 
 
@@ -35,7 +35,7 @@ def update(shop: Shop, name: str) -> Result[Build]:
                 hint=f"`envforge create PROFILE --name {name}` builds it" if known else "`envforge list` names them",
             )
         quarantining.journals(shop, name)
-        profile = loader.load(source(home, name, current))
+        profile = again(home, name, current)
         quarantining.records(shop, name, current)
         locked = unchanged(shop, name, current, profile)
         if locked:
@@ -44,6 +44,13 @@ def update(shop: Shop, name: str) -> Result[Build]:
         # It was built for this machine, or in spite of it, once: a card that does not fit is told again, not refused.
         base = snapshots.read(home, name, current, 0).state if locked else None
         return build(shop, profile, name, command="update", any_machine=True, locked=locked, base=base)
+
+
+def again(home: Home, name: str, generation: int) -> Profile:
+    """The profile as its file reads now, for the backend that was asked for then. Raises EnvforgeError."""
+    profile = loader.load(source(home, name, generation))
+    backend = beginning(home, name, generation).get("backend")
+    return with_backend(profile, Backend(backend)) if backend in set(Backend) else profile
 
 
 def source(home: Home, name: str, generation: int) -> Path:

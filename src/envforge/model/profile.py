@@ -143,7 +143,7 @@ class Profile:
     """Everything a build needs to know; ``source`` is the path it was read from, ``text`` its expanded YAML.
 
     ``text`` is what is kept in the records: it loads again without recipes or ``extends``. ``sealed``: what is built is
-    read-only.
+    read-only. ``overridden``: ``backend`` is not what the file says, but was asked for.
     """
 
     name: str
@@ -162,3 +162,4 @@ class Profile:
     smoke: tuple[Smoke, ...] = ()
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sealed: bool = False
+    overridden: bool = False

@@ -11,11 +11,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from envforge.model.finding import FINDING_IDS
 from envforge.profiles.values import (
+    ChannelText,
     DistributionName,
     Filled,
     FindingId,
     HeldRequirement,
     IndexUrl,
+    MatchSpecText,
     ModuleName,
     Name,
     NamePattern,
@@ -53,8 +55,8 @@ class GpuForm(Form):
 class CondaForm(Form):
     """Only for `backend: conda`."""
 
-    channels: list[Filled] = []
-    packages: list[Filled] = []
+    channels: Annotated[list[ChannelText], Field(description="default: conda-forge; those that come first win")] = []
+    packages: Annotated[list[MatchSpecText], Field(description="match specs; the Python comes from `python`")] = []
 
 
 class IndexForm(Form):
@@ -84,7 +86,7 @@ class StepForm(Form):
         Field(min_length=1, description="changes what is installed until every requirement holds"),
     ] = None
     uninstall: Annotated[list[DistributionName] | None, Field(min_length=1)] = None
-    conda: Annotated[list[Filled] | None, Field(min_length=1, description="match specs")] = None
+    conda: Annotated[list[MatchSpecText] | None, Field(min_length=1, description="match specs")] = None
     run: Annotated[list[str] | None, Field(min_length=1, description="an argument vector, run inside")] = None
     indexes: Annotated[list[Name] | None, Field(min_length=1, description="default: all of the profile's")] = None
     upgrade: bool = False

@@ -25,7 +25,11 @@ _PATTERN = re.compile(r"^[A-Za-z0-9*?\[][A-Za-z0-9*?\[\]!._-]*$")
 _MODULE = re.compile(r"^[^\W\d]\w*(\.[^\W\d]\w*)*$")
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 _PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,3})?")
+_CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9._-]+)*")
+# The name, and whatever may follow it; what follows is the solver's to read.
+_MATCH_SPEC = re.compile(r"([^\s:]+::)?(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]*)(?P<rest>$|[\s=<>!~\[].*)", re.DOTALL)
 INDEX_SCHEMES = ("http", "https")
+CHANNEL_SCHEMES = ("http", "https", "file")
 
 
 def wrong(message: str) -> PydanticCustomError:
@@ -185,6 +189,24 @@ def url(text: str, schemes: tuple[str, ...]) -> str:
     return stripped
 
 
+def channel(text: str) -> str:
+    """A channel's name (``conda-forge``, ``conda-forge/label/dev``), or its URL."""
+    if "://" in text:
+        return url(text, CHANNEL_SCHEMES).rstrip("/")
+    if not _CHANNEL.fullmatch(text.strip()):
+        message = f"`{text}` is no channel: give a name such as `conda-forge`, or a URL"
+        raise wrong(message)
+    return text.strip()
+
+
+def match_spec(text: str) -> str:
+    """A package as conda's match specs name it, with or without a version and a build."""
+    if not _MATCH_SPEC.fullmatch(filled(text).strip()):
+        message = f"`{text}` is no match spec, such as `ffmpeg`, `numpy >=1.26,<2` or `conda-forge::blas=*=openblas`"
+        raise wrong(message)
+    return text.strip()
+
+
 def refuse_credentials(text: str) -> None:
     if without_credentials(text) != text:
         message = (
@@ -209,6 +231,8 @@ NamePattern = Annotated[str, AfterValidator(pattern)]
 ModuleName = Annotated[str, AfterValidator(module)]
 VariableName = Annotated[str, AfterValidator(variable)]
 PythonText = Annotated[str, AfterValidator(python)]
+ChannelText = Annotated[str, AfterValidator(channel)]
+MatchSpecText = Annotated[str, AfterValidator(match_spec)]
 IndexUrl = Annotated[str, AfterValidator(index_url)]
 FindingId = Annotated[
     str, AfterValidator(finding), WithJsonSchema({"type": "string", "enum": sorted(FINDING_IDS)})
