@@ -296,11 +296,11 @@ def test_the_network_goes_in_the_middle_of_a_rebuild(tmp_path: Path) -> None:
         cause = offline.document["error"]["cause"]
         assert sorted(cause.split()) == sorted(f"`{each.filename}`" for each in (SIX, BIG, LAST))
         assert not (cli.home / "generations/demo/2").exists(), "nothing was built"
-        server.shelves["pypi"].index.faults = [Fault(file="big-*.whl", reset=True)]
+        server.shelves["pypi"].site.faults = [Fault(file="big-*.whl", reset=True)]
         broken = done(cli.run("rebuild", "demo"), 1)
         assert "big" in broken.text
         whole(cli, before)
-        server.shelves["pypi"].index.faults = []
+        server.shelves["pypi"].site.faults = []
         answer = done(cli.run("rebuild", "demo"))
         assert (answer.data["generation"], answer.data["continued"]) == (2, "six")
     # The server is gone for good: what the cache has is enough.
