@@ -23,6 +23,11 @@ class Channel:
     place: str
     mirrors: tuple[str, ...] = ()
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where to ask, in order; ``origin`` is the channel itself."""
+        return self.mirrors or (ORIGIN,)
+
     def credentials(self, url: str) -> tuple[str, str] | None:
         """User and password for ``url``: as of an index of this name, or from netrc."""
         places = [self.place, *self.mirrors] if "://" in self.place else [url, *self.mirrors]

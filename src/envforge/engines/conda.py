@@ -18,12 +18,17 @@ from envforge.system import environ, process
 from envforge.system.http import Proxies, without_credentials
 
 from .channels import Channel
+from .origins import ORIGIN
 
 LONGEST_PREFIX = 255
 """Characters: as much room as packages leave for the path of a prefix in their files."""
 
 _SOLVE_LIMIT = 900.0
 _SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "linux-ppc64le", "s390x": "linux-s390x"}
+_ELSEWHERE = frozenset(
+    {"channel-not-found", "channel-unreachable", "channel-unauthorized", "package-gone", "hash-mismatch"}
+)
+"""Failures after which another mirror may do better."""
 _ENDINGS = (".tar.bz2", ".conda")
 
 
@@ -142,6 +147,27 @@ class Conda:
         log: Path | None = None,
         watch: Callable[[int], None] | None = None,
     ) -> dict[str, Any]:
+        """Ask each channel, or the first of its mirrors; where that cannot serve, the next. Raises EnvforgeError."""
+        tries = max(len(each.sources) for each in self.channels)
+        for number in range(tries):
+            # rattler by itself goes on to another mirror when one does not answer, but not when it lacks a file.
+            mirrors = {each.name: each.sources[min(number, len(each.sources) - 1)] for each in self.channels}
+            try:
+                return self._ask_there(request, mirrors, what=what, log=log, watch=watch)
+            except EnvforgeError as error:
+                if error.code not in _ELSEWHERE or number == tries - 1:
+                    raise
+        raise AssertionError  # a channel has at least one source
+
+    def _ask_there(
+        self,
+        request: Mapping[str, Any],
+        mirrors: Mapping[str, str],
+        *,
+        what: str,
+        log: Path | None,
+        watch: Callable[[int], None] | None,
+    ) -> dict[str, Any]:
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
         file = folder / "request.json"
         file.touch(0o600)
@@ -151,7 +177,7 @@ class Conda:
             "cache": str(self.cache),
             "offline": self.offline,
             "channels": {name: each.place for name, each in known.items()},
-            "mirrors": {name: list(each.mirrors) for name, each in known.items() if each.mirrors},
+            "mirrors": {name: source for name, source in mirrors.items() if source != ORIGIN},
             "credentials": {
                 url: pair
                 for each in self.channels

@@ -67,7 +67,7 @@ def configuration(request: dict[str, Any]) -> str:
     auth = Path(request["auth"])
     auth.touch(0o600)
     hosts = {
-        urlsplit(url).netloc: {"BasicHTTP": {"username": user, "password": password}}
+        urlsplit(url).hostname: {"BasicHTTP": {"username": user, "password": password}}
         for url, (user, password) in request["credentials"].items()
     }
     auth.write_text(json.dumps(hosts), encoding="utf-8")
@@ -79,10 +79,9 @@ def configuration(request: dict[str, Any]) -> str:
         f"allow-ref-links = {links}",
         "[mirrors]",
     ]
-    for name, mirrors in request["mirrors"].items():
+    for name, mirror in request["mirrors"].items():
         base = rattler.Channel(request["channels"][name]).base_url
-        urls = [base if each == "origin" else each for each in mirrors]
-        lines.append(f"{json.dumps(base)} = {json.dumps(urls)}")
+        lines.append(f"{json.dumps(base)} = {json.dumps([mirror])}")
     return "\n".join(lines)
 
 
