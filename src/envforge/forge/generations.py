@@ -76,8 +76,8 @@ def broken(home: Home, name: str, generation: int) -> str | None:
         if (shown(each) not in meta if is_package(each) else not _listed(each, there))
     ]
     if missing:
-        shown = ", ".join(f"`{each}`" for each in missing[:5])
-        return f"{shown} {'is' if len(missing) == 1 else 'are'} missing in it"
+        first = ", ".join(f"`{each}`" for each in missing[:5])
+        return f"{first} {'is' if len(missing) == 1 else 'are'} missing in it"
     return None
 
 
