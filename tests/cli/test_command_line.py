@@ -87,7 +87,6 @@ def test_help_names_every_verb_and_global_option(tmp_path: Path) -> None:
         (("list", "--config", "no-such-file"), "config-not-found", "no-such-file"),
         (("create", "quickstart", "--engine", "conda"), "invalid-flag", "--engine"),
         (("create", "quickstart", "--backend", "docker"), "usage", "`docker`"),
-        (("create", "quickstart", "--backend", "conda"), "backend-not-yet", "conda"),
         (("plan", "quickstart", "--machine", "no-such-file"), "invalid-machine", "no-such-file"),
     ],
 )
