@@ -342,3 +342,25 @@ def test_a_machine_file_says_what_packages_may_require(world: World) -> None:
     machine.write_text(json.dumps({**json.loads(machine.read_text()), "cuda": "12.8"}))
     assert "needs-cuda" in names(ended(world.run("plan", "demo", "--machine", str(machine))).data["base"])
     assert SUBDIR
+
+
+@pytest.mark.slow
+def test_a_real_python_out_of_a_channel(tmp_path: Path) -> None:
+    channel = Channel(packages=(packages.packed_python(), TOOL, packages.pip()))
+    with serve({"forge": channel, "pypi": Index(artefacts=(SIX,))}) as server:
+        world = World(server, Cli(root=tmp_path))
+        world.profile([STEP, {"name": "tool", "conda": ["tool"]}], [])
+        ended(world.run("create", "demo"))
+        assert world.cli.run("run", "demo", "tool").stdout == "tool 1.0\n"
+        question = "import ssl, sqlite3, json, pip, sys; print(sys.prefix, sys.base_prefix)"
+        answer = world.cli.run("run", "demo", "--", "python", "-c", question)
+        assert answer.stdout.split() == [str(world.prefix)] * 2
+        (world.prefix / f"lib/python{PYTHON}/json/decoder.py").unlink()
+        (world.prefix / "bin" / f"python{PYTHON}").unlink()
+        assert errors(ended(world.run("audit", "demo"), 3)) == {("file-missing", "python")}
+        ended(world.run("repair", "demo"))
+        assert told(world.run("audit", "demo", "--deep")) == []
+        ended(world.run("--offline", "rebuild", "demo", "--fresh"))
+        assert world.cli.run("run", "demo", "--", "python", "-c", question).stdout.split() == [str(world.prefix)] * 2
+        ended(world.run("create", "demo", "--replace", "--engine", "pip"))
+        assert world.cli.installed() == {"six": "1.0.0", "tool": "1.0"}
