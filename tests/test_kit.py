@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kit.cli import Cli
 from kit.index import Fault, Index, Server, serve
 from kit.wheels import Sdist, Wheel
 from uv import find_uv_bin
@@ -145,3 +146,10 @@ def test_a_release_can_appear_later(tmp_path: Path) -> None:
         done = uv(tmp_path, server, "opt-einsum")
         assert done.returncode == 0, done.stderr
         assert [request.name for request in server.requests("page")] == ["opt-einsum"]
+
+
+def test_a_command_that_is_forked_is_the_one_that_is_started(tmp_path: Path) -> None:
+    """The second is: a variable that an interpreter reads as it starts cannot be given to what runs already."""
+    answers = [Cli(root=tmp_path, variables=variables).run("show", "e") for variables in ({}, {"LANG": "C.UTF-8"})]
+    assert answers[0] == answers[1]
+    assert answers[0].exit == 2

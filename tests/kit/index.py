@@ -172,6 +172,8 @@ class Server(ThreadingHTTPServer):
         """Start counting anew."""
         with self._lock:
             self._requests.clear()
+        with self._beginning:
+            self._begun.clear()
 
     def fault(self, shelf: _Shelf, kind: str, name: str) -> Fault | None:
         """The first fault that applies now; a counted one is used up by this."""
