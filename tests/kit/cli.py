@@ -141,9 +141,9 @@ class Cli:
         source = str(Path(envforge.__file__).parent.parent)
         if not (self.plain or _INSTALLED or any(_AT_START.match(name) for name in self.variables)):
             return Forked(source, arguments, self.work, environment)
-        command = [sys.executable, "-c", _LAUNCH, source, *arguments]
+        launch = [f"{sys.prefix}/bin/envforge"] if _INSTALLED else [sys.executable, "-c", _LAUNCH, source]
         return subprocess.Popen(
-            command, cwd=self.work, env=environment, text=True, stdin=subprocess.DEVNULL,
+            [*launch, *arguments], cwd=self.work, env=environment, text=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
             preexec_fn=plainly if self.plain else None,  # noqa: PLW1509 - it takes no lock
         )  # fmt: skip
