@@ -24,7 +24,7 @@ from .warm import Forked
 _LAUNCH = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('envforge', run_name='__main__')"
 # What is installed is started as its user starts it.
 _INSTALLED = Path(envforge.__file__).is_relative_to(sys.prefix)
-_AT_START = re.compile("PYTHON|LD_|LC_|LANG")  # variables that an interpreter reads once
+_AT_START = re.compile("PYTHON|LD_|LC_|LANG|SSL_")  # variables that are read once
 _LIMIT = 120.0
 _COMES_ALONG = {"pip", "setuptools"}
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
