@@ -137,7 +137,7 @@ def holding(mark: Path, hold: Path) -> str:
 
 
 @pytest.mark.parametrize("number", RARELY, ids=lambda number: number.name)
-@pytest.mark.parametrize("where", ["step", "smoke"])
+@pytest.mark.parametrize("where", ["step", pytest.param("smoke", marks=pytest.mark.slow)])
 def test_a_signal_while_a_child_runs(tmp_path: Path, number: signal.Signals, where: str) -> None:
     mark, hold = tmp_path / "mark", tmp_path / "hold"
     hold.touch()
@@ -163,7 +163,13 @@ def journal(cli: Cli, generation: int) -> str:
 
 
 @pytest.mark.parametrize("number", RARELY[1:], ids=lambda number: number.name)
-@pytest.mark.parametrize("event", ["started", "step-started", "step-finished", "smoke", "finished"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param("started", marks=pytest.mark.slow), pytest.param("step-started", marks=pytest.mark.slow),
+        "step-finished", pytest.param("smoke", marks=pytest.mark.slow), "finished",
+    ],
+)  # fmt: skip
 def test_a_signal_right_after_an_event_of_the_journal(tmp_path: Path, event: str, number: signal.Signals) -> None:
     with built(tmp_path) as (cli, server):
         before = digest(cli.link().resolve())
@@ -284,6 +290,7 @@ def test_a_disk_that_fills_in_a_rebuild_and_an_audit(tmp_path: Path) -> None:
         assert cli.installed() == {"six": "1.0.0", "huge": "1.0.0"}
 
 
+@pytest.mark.slow
 def test_the_network_goes_in_the_middle_of_a_rebuild(tmp_path: Path) -> None:
     with serve({"pypi": Index(artefacts=[SIX, BIG, LAST])}) as server:
         cli = Cli(root=tmp_path)

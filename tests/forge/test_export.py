@@ -125,6 +125,7 @@ def installed(prefix: Path) -> dict[str, str]:
 # -- requirements and pylock -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pip_rebuilds_from_the_requirements(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server, {"name": "old", "install": ["old"]})
     server.put("torch", OTHER)  # another file of a version that was taken from elsewhere
@@ -196,6 +197,7 @@ def test_the_script_does_the_same_by_hand(tmp_path: Path, server: Server, uv: bo
     start(["sh", "-n", place / "demo.sh"], tmp_path)
 
 
+@pytest.mark.slow
 def test_a_build_that_was_replaced_by_another_of_its_version(tmp_path: Path, server: Server) -> None:
     server.put("torch", OTHER)
     made = House(tmp_path, server)

@@ -618,9 +618,11 @@ def test_what_a_killed_repair_left_goes_once_its_lock_is_free(tmp_path: Path, se
     shutil.rmtree(cli.home / "cache/uv")
     site = server.shelves["pypi"].site
     site.faults = [Fault(file="six-*.whl", hang=True)]
+    server.forget()
     child = cli.start("repair", "demo")
     beside = cli.home / "generations/demo/.1.repair"
     wait(beside, child)
+    server.wait_for("file", "six-*.whl")
     answer = cli.run("prune")
     assert [each["what"] for each in answer.data["skipped"]] == ["demo", "cache"], str(answer)
     assert beside.is_dir()

@@ -173,9 +173,8 @@ def test_what_is_not_proved_is_not_sealed(house: tuple[Cli, Server]) -> None:
     assert is_sealed(cli)
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL], ids=lambda number: number.name
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
 def test_a_build_that_ends_while_it_is_sealed(house: tuple[Cli, Server], number: signal.Signals) -> None:
     cli, server = house
     many = Wheel(name="many", version="1.0.0", files={f"many/m{place}.py": "x = 1\n" for place in range(800)})

@@ -192,6 +192,8 @@ class Server(ThreadingHTTPServer):
         """Start counting anew."""
         with self._lock:
             self._requests.clear()
+        with self._beginning:
+            self._begun.clear()
 
     def fault(self, shelf: Shelf, kind: str, name: str) -> Fault | None:
         """The first fault that applies now; a counted one is used up by this."""
