@@ -38,7 +38,7 @@ def create_locked(
     found = lockfile.read(file)
     before = loader.loads(found.text, f"{file} (profile)")
     chosen = profile or replace(before, source=str(file.resolve()))
-    _insist(file, found, chosen, before)
+    insist(file, found, chosen, before)
     shop.tell(Note(text=f"lock {file}"))
     with claimed(shop, name or (chosen.name if profile is not None else found.name), replace=replace_it) as claim:
         held = Lock(
@@ -58,7 +58,8 @@ def create_locked(
             raise
 
 
-def _insist(file: Path, found: LockFile, profile: Profile, before: Profile) -> None:
+def insist(file: Path, found: LockFile, profile: Profile, before: Profile) -> None:
+    """See that the lock satisfies ``profile``; ``before``: the one in it. Raises EnvforgeError ``lock-outdated``."""
     reasons = []
     if not pythons.fits(found.python, profile.python):
         reasons.append(f"the lock is for Python {found.python}, and the profile asks for {profile.python}")

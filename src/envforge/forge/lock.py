@@ -39,7 +39,7 @@ def lock(shop: Shop, name: str, *, output: str | None = None) -> Result[LockView
     Raises UsageError, EnvforgeError ``not-restorable``, ``lock-needs-build``, ``not-writable``, and as a plan does.
     """
     if "/" not in name and name in shop.home.environments():
-        return _answer(shop, *_recorded(shop, name), output=output)
+        return _answer(shop, *recorded(shop, name), (), output=output)
     try:
         profile = profiles.find(shop, name)
     except UsageError as error:
@@ -83,23 +83,30 @@ def _answer(
 
 def lost_in(held: LockFile) -> list[str]:
     """What the lock cannot carry."""
-    final: State = held.steps[-1].state if held.steps else {}
     lost = []
     # A step before the end may need one, too.
     wheels = sorted({f"`{item.file}`" for step in held.steps for item in step.state.values() if built(item)})
     if wheels:
         lost.append(f"no index has what was built here: elsewhere, lay {', '.join(wheels)} beside the lock")
+    return [*lost, *unknown(held)]
+
+
+def unknown(held: LockFile) -> list[str]:
+    """What no file is known of."""
+    final: State = held.steps[-1].state if held.steps else {}
     others = (item for item in final.values() if not installable(item) and not brought(item))
-    unknown = sorted(f"`{item.name}` {item.version}" for item in others)
-    if unknown:
-        lost.append(f"no lock knows the file of what a program put there: {', '.join(unknown)}")
-    return lost
+    names = sorted(f"`{item.name}` {item.version}" for item in others)
+    return [f"no lock knows the file of what a program put there: {', '.join(names)}"] if names else []
 
 
 # -- an environment ----------------------------------------------------------------------------------------------------
 
 
-def _recorded(shop: Shop, name: str) -> tuple[str, LockFile, Mapping[str, str], tuple[Finding, ...]]:
+def recorded(shop: Shop, name: str) -> tuple[str, LockFile, Mapping[str, str]]:
+    """The snapshot that the generation in use ends with (``ENV/G.K``), its lock, and name -> URL of its indexes.
+
+    Raises UsageError, EnvforgeError ``not-restorable`` or ``corrupt-record``.
+    """
     number = in_use(shop.home, name)
     held = restoring.lock(shop, name, number)
     last = max(snapshots.numbers(shop.home, name, number))
@@ -110,7 +117,6 @@ def _recorded(shop: Shop, name: str) -> tuple[str, LockFile, Mapping[str, str], 
         f"{name}/{number}.{len(held.states)}",
         _file(name, held.profile, held.states, held.python, held.substitutes),
         addresses(shop, held.profile, held.substitutes),
-        (),
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Action, Backend, Profile
@@ -28,8 +29,8 @@ class Lock:
     """What was installed after each step of ``profile``. ``python``: version of then; ``substitutes``: of then.
 
     ``called`` names it in sentences (``generation 3``). ``generation``: the one of this home whose records it is, None
-    for a lock from a file; ``wheels``: the folder that may hold what was built elsewhere. ``base``: what was there
-    before the first step.
+    for a lock from a file; ``wheels``: the folder that may hold what was built elsewhere; ``shelf``: sha256 -> file, of
+    those that came with it. ``base``: what was there before the first step.
     """
 
     called: str
@@ -40,6 +41,7 @@ class Lock:
     substitutes: Mapping[str, str]
     wheels: Path | None = None
     base: State | None = None
+    shelf: Mapping[str, Stored] = field(default_factory=dict)
 
 
 def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lock:
@@ -112,6 +114,7 @@ def restore(
         recorded=_recorded(shop, name, held.generation, len(held.states)) if held.generation is not None else None,
         wheels=held.wheels,
         base=held.base,
+        shelf=held.shelf,
         python=_python(shop, held),
     )
     made = result.data.generation

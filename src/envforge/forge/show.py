@@ -116,10 +116,10 @@ def begun(events: tuple[Event, ...]) -> Mapping[str, Any]:
 def moved_on(name: str, recorded: Profile, begun: Mapping[str, Any]) -> tuple[bool | None, str | None]:
     """Whether the profile that is found now says something else than the recorded one, and in which words."""
     source = str(begun["source"]) if begun.get("source") else None
-    if source and not Path(source).exists():
-        return None, f"`{source}` is gone"
     if source and source.endswith(".toml"):
         return None, f"it was built from the lock `{source}`, which holds its profile as it was then"
+    if source and not Path(source).exists():
+        return None, f"`{source}` is gone"
     try:
         found = profiles.read(Path(source)) if source else profiles.named(recorded.name)
         if "backend" in begun:

@@ -325,6 +325,30 @@ class LockView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BundleView:
+    """``written``: paths of the bundle, or of its parts in order; ``bytes`` and ``sha256`` of all together.
+
+    ``wheels``: how many files, of which ``built`` were built here. ``python``: the version that it was built with, of
+    which the other host needs one of the same minor; ``architecture``, ``glibc``: what else the files need of it, None
+    where they do not say; ``program_python``: the minor version that envforge itself then needs.
+    ``lost``: what a bundle cannot carry, in sentences.
+    """
+
+    environment: str
+    snapshot: str
+    written: tuple[str, ...]
+    bytes: int
+    sha256: str
+    wheels: int
+    built: int
+    python: str
+    architecture: str | None
+    glibc: str | None
+    program_python: str
+    lost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportView:
     """``files``: name -> text, one or several. ``written``: the paths of those that were written.
 
