@@ -101,9 +101,7 @@ def _not_writable(cache: Path, error: OSError) -> EnvforgeError:
 
 
 @contextmanager
-def _open(
-    shop: Shop, profile: Profile, under: Ground, folder: Path, shelf: Mapping[str, Stored]
-) -> Iterator[Bench]:
+def _open(shop: Shop, profile: Profile, under: Ground, folder: Path, shelf: Mapping[str, Stored]) -> Iterator[Bench]:
     settings, cache, facts = shop.settings, shop.settings.cache, under.facts
     host = proxies(settings.proxy)
     client = Client(host)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,9 +12,10 @@ from pathlib import Path
 from packaging.utils import parse_wheel_filename
 
 from envforge.model.bundle import HOST, Manifest, Member, Needs, Stored
-from envforge.model.errors import EnvforgeError, InterruptedByUserError, UsageError
+from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.export import built, installable
 from envforge.model.lock import LockFile
+from envforge.model.profile import Backend, Profile
 from envforge.model.progress import Note, Working
 from envforge.model.result import Result
 from envforge.model.state import Distribution
@@ -31,13 +31,12 @@ from envforge.store.bundles.workshop import put_in_place, workshop
 from envforge.store.bundles.writing import InMemory, OnDisk, pack, write
 from envforge.system import environ
 
-from .bench import Bench, bench
+from .bench import bench
+from .fetching import Fetching
 from .ground import ground
 from .lock import recorded, unknown
 from .shop import Shop
 
-_AT_ONCE = 4
-_NAMED = 40
 _LEAST = 1 << 20  # its first part must hold the script, at least
 _SIZE = re.compile(r"([1-9][0-9]*)([KMGT]?)", re.ASCII)
 
@@ -58,17 +57,21 @@ def bundle(shop: Shop, name: str, *, output: str | None = None, split: int | Non
     ``not-packable``, ``not-writable``, ``disk-full``, ``locked``.
     """
     snapshot, held, indexes = recorded(shop, name)
+    profile = loader.loads(held.text, name)
+    _check(profile)
     lost = tuple(unknown(held))
     for each in lost:
         shop.tell(Note(text=each, level="warning"))
     file = Path(output or f"{name}.tar")
     running = itself.look({kind: lookup.shipped(kind) for kind in ("profiles", "recipes")})
-    with workshop(file) as folder:
-        found = _files(shop, held, folder, file)
+    with workshop(file) as folder, ThreadPoolExecutor(max_workers=1) as beside:
+        packed = beside.submit(_program, running)
+        found = _files(shop, held, profile, folder, file)
+        shop.tell(Working(what="packing envforge itself"))
         extra = {
             PROFILE: InMemory(held.text.encode()),
             LOCK: InMemory(lockfile.dump(held, indexes=indexes).encode()),
-            PROGRAM: _program(running),
+            PROGRAM: packed.result(),
         }
         manifest = Manifest(
             environment=name,
@@ -117,78 +120,24 @@ def _wanted(held: LockFile) -> Mapping[str, Distribution]:
     return {str(item.sha256): item for step in held.steps for item in step.state.values() if installable(item)}
 
 
-def _files(shop: Shop, held: LockFile, folder: Path, file: Path) -> list[_File]:
+def _check(profile: Profile) -> None:
+    if profile.backend is Backend.CONDA:
+        raise UsageError("backend-not-yet", "a bundle of the backend `conda` is still to come")
+
+
+def _files(shop: Shop, held: LockFile, profile: Profile, folder: Path, file: Path) -> list[_File]:
     """All files of the lock, sorted by name; those that had to be fetched lie in ``folder``."""
     wanted = _wanted(held)
-    profile = loader.loads(held.text, held.name)
     settings = replace(shop.settings, substitutes=held.substitutes)
     there = replace(shop, settings=settings)
     with ground(there, replace(profile, python=held.python)) as under, bench(there, profile, under) as work:
-        places = _Fetching(shop, work, folder, wanted).all(file)
+        places = Fetching(shop, work, folder, wanted).all(file)
     found = []
     for sha256, item in wanted.items():
         stored = OnDisk(places[sha256])
         member = Member(name=file_name(sha256, str(item.file)), sha256=sha256, size=stored.size)
         found.append(_File(member=member, stored=stored, built=built(item)))
     return sorted(found, key=lambda each: (each.member.name.rpartition("/")[2], each.member.sha256))
-
-
-class _Fetching:
-    """Brings the files of a lock, several at once, and tells how far it is."""
-
-    def __init__(self, shop: Shop, work: Bench, folder: Path, wanted: Mapping[str, Distribution]) -> None:
-        self._shop = shop
-        self._work = work
-        self._folder = folder
-        self._wanted = wanted
-        self._what = f"fetching {len(wanted)} files"
-        self._total = sum(item.size or 0 for item in wanted.values())
-        self._done = 0
-        self._guard = threading.Lock()
-        self._stop = threading.Event()
-
-    def all(self, file: Path) -> dict[str, Path]:
-        """sha256 -> where it lies. Raises EnvforgeError ``bundle-incomplete``."""
-        self._shop.tell(Working(what=self._what))
-        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-            try:
-                told = dict(zip(self._wanted, pool.map(self._one, self._wanted.values()), strict=True))
-            except BaseException:
-                self._stop.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        self._shop.tell(Working(what=None))
-        lacking = {str(self._wanted[sha256].file): each for sha256, each in told.items() if isinstance(each, str)}
-        if lacking:
-            lines = [f"`{name}`: {lacking[name]}" for name in sorted(lacking)[:_NAMED]]
-            more = [f"... and {len(lacking) - _NAMED} more"] if len(lacking) > _NAMED else []
-            number = "one file" if len(lacking) == 1 else f"{len(lacking)} files"
-            raise EnvforgeError(
-                "bundle-incomplete",
-                f"{number} of `{file}` cannot be had",
-                cause="\n".join([*lines, *more]),
-                hint="run the same command again: what was fetched is kept",
-            )
-        return {sha256: each for sha256, each in told.items() if isinstance(each, Path)}
-
-    def _one(self, item: Distribution) -> Path | str:
-        """Where the file lies, or why it cannot be had."""
-        sha256 = str(item.sha256)
-        try:
-            if built(item):
-                return self._work.built.path(sha256)
-            return self._work.router.fetch(self._work.router.locked(item), self._folder, self._more)
-        except InterruptedByUserError:
-            raise
-        except EnvforgeError as error:
-            return f"{error.message}: {error.cause}" if error.cause else error.message
-
-    def _more(self, count: int) -> None:
-        if self._stop.is_set():
-            raise InterruptedByUserError("interrupted", "interrupted")
-        with self._guard:
-            self._done += count
-            self._shop.tell(Working(what=self._what, done=self._done, total=self._total or None))
 
 
 # -- the bundle --------------------------------------------------------------------------------------------------------

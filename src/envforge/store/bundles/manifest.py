@@ -28,6 +28,8 @@ def load(content: bytes, path: Path) -> Manifest:
         data = json.loads(content)
         if type(data["schema"]) is int and data["schema"] > BUNDLE_SCHEMA:
             raise newer(path, f"its schema is {data['schema']}, this envforge knows {BUNDLE_SCHEMA}")
+        if data["schema"] != BUNDLE_SCHEMA or not isinstance(data["members"], list):
+            raise ValueError("schema or members")  # noqa: TRY301 - told like the others
         return _manifest(data)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise invalid(path, f"its manifest is not as it must be ({error})") from error

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import os
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -100,14 +98,13 @@ def _parts(path: Path) -> list[str]:
 
 
 def _open(path: Path, found: Sequence[str], file: Joined) -> Bundle:
-    sizes = [os.stat(part).st_size for part in found]  # noqa: PTH116 - texts, since the bundle's own start has no paths
-    short = next((part for part, size in zip(found[1:-1], sizes[1:-1], strict=True) if size != sizes[0]), None)
-    if short is not None:
-        raise _damaged(path, f"`{short}` is not as long as `{found[0]}`")
+    for part, size in zip(found[1:-1], file.sizes[1:-1], strict=True):
+        if size != file.sizes[0]:
+            raise _damaged(path, f"`{part}` is not as long as `{found[0]}`")
     there: dict[str, Piece] = {}
     digest = broken = None
     try:
-        with tarfile.open(fileobj=io.BufferedReader(file, 1 << 16), mode="r:") as archive:
+        with tarfile.open(fileobj=Piece(file=file, offset=0, size=file.size).open(), mode="r:") as archive:
             digest = manifest_of(archive.pax_headers.get("comment", ""))
             for info in archive:
                 there[_checked(path, info, there)] = Piece(file=file, offset=info.offset_data, size=info.size)
@@ -119,7 +116,7 @@ def _open(path: Path, found: Sequence[str], file: Joined) -> Bundle:
     for member in manifest.members:
         piece = there.get(member.name)
         if piece is None or piece.offset + piece.size > file.size:
-            _lacking(path, found, file, manifest, broken or f"`{member.name}` is not in it")
+            _lacking(path, found, there, manifest, broken or f"`{member.name}` is not in it")
         if piece.size != member.size:
             raise _damaged(path, f"`{member.name}` has not the size that the manifest states")
     return Bundle(path=path, manifest=manifest, pieces=there, files=_files(path, manifest, there))
@@ -168,9 +165,11 @@ def _files(path: Path, manifest: Manifest, there: Mapping[str, Piece]) -> dict[s
     return found
 
 
-def _lacking(path: Path, found: Sequence[str], file: Joined, manifest: Manifest, cause: str) -> NoReturn:
+def _lacking(path: Path, found: Sequence[str], there: Mapping[str, Piece], manifest: Manifest, cause: str) -> NoReturn:
     """Raise the error for something that is not in it, which tells whether it was cut short, and where."""
-    if file.size >= sum(BLOCK + member.size for member in manifest.members):
+    first = there[MANIFEST]
+    blocks = sum(1 + -(-member.size // BLOCK) for member in manifest.members) - (-first.size // BLOCK)
+    if first.file.size >= first.offset + blocks * BLOCK:
         raise _damaged(path, cause)
     if _is_part(path):
         missing = path.with_suffix(f".{len(found) + 1:03}")

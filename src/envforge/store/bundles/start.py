@@ -25,6 +25,11 @@ from typing import Any
 MANIFEST = "manifest.json"
 PROGRAM = "envforge.zip"
 _CUT_SHORT = "it is cut short or damaged"
+COMMAND = """\
+#!/bin/sh
+export ENVFORGE_PROGRAM="$0"
+exec {python} -I -m envforge "$@"
+"""
 _PART = re.compile(r"(.+)\.([0-9]{3})", re.DOTALL)
 
 
@@ -39,23 +44,31 @@ class Joined(io.RawIOBase):
         super().__init__()
         self._position = 0
         self._files: list[tuple[int, int, int]] = []  # descriptor, where it begins, where it ends
-        self.size = 0
+        self.sizes: list[int] = []
         try:
             for path in paths:
                 descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                end = self.size + os.fstat(descriptor).st_size
-                self._files.append((descriptor, self.size, end))
-                self.size = end
+                start, size = sum(self.sizes), os.fstat(descriptor).st_size
+                self._files.append((descriptor, start, start + size))
+                self.sizes.append(size)
         except OSError:
             self.close()
             raise
 
+    @property
+    def size(self) -> int:
+        return sum(self.sizes)
+
     def read_at(self, offset: int, count: int) -> bytes:
-        """At most ``count`` bytes from ``offset`` on, none at the end."""
+        """``count`` bytes from ``offset`` on, fewer only at the end."""
+        found = b""
         for descriptor, start, end in self._files:
-            if start <= offset < end:
-                return os.pread(descriptor, min(count, end - offset), offset - start)
-        return b""
+            while start <= offset < end and count:
+                got = os.pread(descriptor, min(count, end - offset), offset - start)
+                if not got:
+                    return found
+                found, offset, count = found + got, offset + len(got), count - len(got)
+        return found
 
     def readable(self) -> bool:
         return True
@@ -144,6 +157,7 @@ def unpacked(file: Joined, digest: str, place: Path) -> Path:
                 if hashlib.sha256(data).hexdigest() != sha256:
                     raise BundleError(f"{PROGRAM} does not have the sha256 that the manifest states")
                 install(data, folder)
+                print(f"bundle: envforge {version} lies in {folder}", file=sys.stderr)
         os.umask(umask)
     return folder / "bin" / "envforge"
 
@@ -166,9 +180,10 @@ def check(needs: dict[str, str | None]) -> None:
     architecture, glibc = needs["architecture"], needs["glibc"]
     if architecture not in {None, platform.machine()}:
         raise BundleError(f"it is for {architecture}, and this host is {platform.machine()}")
-    name, _, there = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
-    if glibc is not None and (name != "glibc" or numbers(there) < numbers(glibc)):
-        raise BundleError(f"it needs glibc {glibc} or newer, and this host has {there or None}")
+    # A Python of the right ABI runs here, so the C library is glibc.
+    there = (os.confstr("CS_GNU_LIBC_VERSION") or "").rpartition(" ")[2]
+    if glibc is not None and numbers(there) < numbers(glibc):
+        raise BundleError(f"it needs glibc {glibc} or newer, and this host has {there}")
 
 
 def numbers(version: str) -> list[int]:
@@ -192,9 +207,8 @@ def install(data: bytes, folder: Path) -> None:
             target.write_bytes(archive.read(name))
             if top == "bin":
                 target.chmod(0o755)
-    python = shlex.quote(str(folder / "bin" / "python"))
     command = folder / "bin" / "envforge"
-    command.write_text(f'#!/bin/sh\nENVFORGE_PROGRAM=$0 exec {python} -I -m envforge "$@"\n', encoding="utf-8")
+    command.write_text(COMMAND.format(python=shlex.quote(str(folder / "bin" / "python"))), encoding="utf-8")
     command.chmod(0o755)
     (folder / "complete").touch()
 

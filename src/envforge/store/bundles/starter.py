@@ -3,7 +3,7 @@
 A tar may begin with a global header of the pax format, whose name nobody reads and whose contents, here a comment, are
 passed over by every reader: no odd file is listed or unpacked. A shell reads its name as the first line. That line ends
 before any of the header's zero bytes, takes the script out of the comment and never comes back, so that the shell sees
-nothing of the rest. The contents begin with ``LENGTH comment=``, which becomes the arguments of a `:`.
+nothing of the rest.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from envforge.model.bundle import Program
 from envforge.model.errors import EnvforgeError
 
 BLOCK = tarfile.BLOCKSIZE
-_LINE = 'eval ": $(dd if="$0" bs=512 skip=1 count={count} 2>/dev/null)";echo "run it as sh FILE">&2;exit 1\n'
-_FIRST = "# A bundle of envforge."
+_FIRST, _LAST = "# A bundle of envforge.", "# end"
+# Of a file that is none, such as the shell itself when it reads its standard input, nothing is run.
+_LINE = f"""eval "$(sed -n '/^{_LAST}/q;/^# A bundle/,$p' "$0")";echo 'run it as sh FILE'>&2;exit 1\n"""
 _MANIFEST = re.compile(r"^manifest='([0-9a-f]{64})'$", re.MULTILINE)
 _PLAIN = re.compile(r"[A-Za-z0-9._+!-]+", re.ASCII)
 
@@ -32,8 +33,8 @@ def head(program: Program, manifest: str) -> bytes:
             raise EnvforgeError("bad-program", f"`{value}` cannot stand in the script of a bundle")
         text = text.replace(f"@{name}@", value)
     text = text.replace("@CODE@", (folder / "start.py").read_text(encoding="utf-8"))
-    contents = _comment(b"\n" + text.encode())
-    info = tarfile.TarInfo(_LINE.format(count=len(contents) // BLOCK))
+    contents = _comment(f"\n{text}{_LAST}\n".encode())
+    info = tarfile.TarInfo(_LINE)
     info.type, info.size = tarfile.XGLTYPE, len(contents)
     return info.tobuf(tarfile.USTAR_FORMAT) + contents
 
@@ -45,7 +46,7 @@ def manifest_of(comment: str) -> str | None:
 
 
 def _comment(text: bytes) -> bytes:
-    """One pax record that fills whole blocks, with line breaks: a shell would complain about zero bytes."""
+    """One pax record that fills whole blocks."""
     around = len(b" comment=\n")
     size = -(-(len(text) + around + 8) // BLOCK) * BLOCK
     digits = b"%d" % size

@@ -22,6 +22,8 @@ def workshop(file: Path) -> Iterator[Path]:
     Raises EnvforgeError ``locked``, ``not-writable``, ``disk-full``.
     """
     folder = file.with_name(f"{file.name}.part")
+    if file.is_dir():
+        raise EnvforgeError("not-writable", f"`{file}` cannot be written", cause="it is a folder")
     try:
         folder.mkdir(exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -39,7 +41,9 @@ def workshop(file: Path) -> Iterator[Path]:
             yield folder
             _clear(folder, finished=True)
         except OSError as error:
-            raise refused(folder, error) from error
+            if error.errno in FULL or str(error.filename).startswith(str(folder)):
+                raise refused(folder, error) from error
+            raise
         with suppress(OSError):
             folder.rmdir()
     finally:

@@ -54,14 +54,15 @@ class InMemory:
 
 
 def pack(files: Iterable[tuple[str, Stored]]) -> InMemory:
-    """A zip of name -> file in that order, not compressed, since another zlib would give other bytes."""
+    """A zip of name -> file, in that order."""
     output = io.BytesIO()
-    with zipfile.ZipFile(output, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(output, "w") as archive:
         for name, stored in files:
             info = zipfile.ZipInfo(name, _DAY_ONE)
             info.external_attr = 0o644 << 16
             with stored.open() as file:
-                archive.writestr(info, file.read())
+                # The least that zlib can do: more takes thrice the time for a tenth of the size.
+                archive.writestr(info, file.read(), zipfile.ZIP_DEFLATED, 1)
     return InMemory(output.getvalue())
 
 
