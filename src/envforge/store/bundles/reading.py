@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from envforge.model.bundle import Manifest
 from envforge.model.errors import EnvforgeError, UsageError
@@ -112,11 +111,14 @@ def _open(path: Path, found: Sequence[str], file: Joined) -> Bundle:
         broken = str(error)
     if digest is None:
         raise manifests.invalid(path, f"it is no tar: {broken}" if broken else "it does not begin as one")
+    if MANIFEST in there and not _whole(there[MANIFEST]):
+        raise _cut(path, found, f"`{MANIFEST}` is not whole")
     manifest = _manifest(path, there, digest)
     for member in manifest.members:
         piece = there.get(member.name)
-        if piece is None or piece.offset + piece.size > file.size:
-            _lacking(path, found, there, manifest, broken or f"`{member.name}` is not in it")
+        if piece is None or not _whole(piece):
+            cause = broken or f"`{member.name}` is not in it"
+            raise (_damaged(path, cause) if _long_enough(there, manifest) else _cut(path, found, cause))
         if piece.size != member.size:
             raise _damaged(path, f"`{member.name}` has not the size that the manifest states")
     return Bundle(path=path, manifest=manifest, pieces=there, files=_files(path, manifest, there))
@@ -165,24 +167,27 @@ def _files(path: Path, manifest: Manifest, there: Mapping[str, Piece]) -> dict[s
     return found
 
 
-def _lacking(path: Path, found: Sequence[str], there: Mapping[str, Piece], manifest: Manifest, cause: str) -> NoReturn:
-    """Raise the error for something that is not in it, which tells whether it was cut short, and where."""
+def _whole(piece: Piece) -> bool:
+    return piece.offset + piece.size <= piece.file.size
+
+
+def _long_enough(there: Mapping[str, Piece], manifest: Manifest) -> bool:
+    """Whether all that the manifest names has room."""
     first = there[MANIFEST]
     blocks = sum(1 + -(-member.size // BLOCK) for member in manifest.members) - (-first.size // BLOCK)
-    if first.file.size >= first.offset + blocks * BLOCK:
-        raise _damaged(path, cause)
-    if _is_part(path):
-        missing = path.with_suffix(f".{len(found) + 1:03}")
-        raise EnvforgeError(
-            "bundle-part-missing",
-            f"`{missing}` is missing, or `{found[-1]}` is cut short",
-            hint=f"lay all parts beside `{path}`",
-        )
-    raise _damaged(path, f"it is cut short: {cause}")
+    return first.file.size >= first.offset + blocks * BLOCK
 
 
-def _is_part(path: Path) -> bool:
-    return path.suffix == ".001"
+def _cut(path: Path, found: Sequence[str], cause: str) -> EnvforgeError:
+    """The error for a bundle, or a part of one, that ends too early."""
+    if path.suffix != ".001":
+        return _damaged(path, f"it is cut short: {cause}")
+    missing = path.with_suffix(f".{len(found) + 1:03}")
+    return EnvforgeError(
+        "bundle-part-missing",
+        f"`{missing}` is missing, or `{found[-1]}` is cut short",
+        hint=f"lay all parts beside `{path}`",
+    )
 
 
 def _damaged(path: Path, cause: str) -> EnvforgeError:
