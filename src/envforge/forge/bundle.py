@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,14 +63,13 @@ def bundle(shop: Shop, name: str, *, output: str | None = None, split: int | Non
         shop.tell(Note(text=each, level="warning"))
     file = Path(output or f"{name}.tar")
     running = itself.look({kind: lookup.shipped(kind) for kind in ("profiles", "recipes")})
-    with workshop(file) as folder, ThreadPoolExecutor(max_workers=1) as beside:
-        packed = beside.submit(_program, running)
+    with workshop(file) as folder:
         found = _files(shop, held, profile, folder, file)
         shop.tell(Working(what="packing envforge itself"))
         extra = {
             PROFILE: InMemory(held.text.encode()),
             LOCK: InMemory(lockfile.dump(held, indexes=indexes).encode()),
-            PROGRAM: packed.result(),
+            PROGRAM: _program(running),
         }
         manifest = Manifest(
             environment=name,
