@@ -16,7 +16,8 @@ from forge.test_lock import contents, told
 from kit.check import ended
 from kit.cli import Cli
 from kit.index import Index, serve
-from kit.wheels import Sdist, Wheel
+from kit.mounts import mounted
+from kit.wheels import Sdist, Wheel, noise
 
 from envforge.forge.bundle import bundle, part_size
 from envforge.forge.from_bundle import create_bundled
@@ -242,15 +243,21 @@ def test_no_sizes(text: str) -> None:
         part_size(text)
 
 
-def test_a_full_disk_is_told_before_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serve({"pypi": Index(artefacts=[SIX])}) as server:
+def test_a_full_disk_is_told_and_what_was_fetched_waits(tmp_path: Path) -> None:
+    huge = Wheel(name="huge", version="1.0.0", files={"huge/data.txt": noise(3_000_000)})
+    with serve({"pypi": Index(artefacts=[SIX, huge])}) as server:
         house = House(tmp_path, server)
-        house.create(STEPS[:1])
-        usage = shutil.disk_usage(tmp_path)
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1_000_000))
-        with pytest.raises(EnvforgeError, match=r"takes 0\.1 GB, and 0\.0 GB are free") as caught:
-            bundle(house.shop, "demo", output=str(tmp_path / "demo.tar"))
-    assert caught.value.code == "disk-full"
+        house.create([{"name": "huge", "install": ["huge", "six"]}])
+        size = len(huge.bytes()) // 1024
+        with mounted(tmp_path / "tiny", f"size={size}k") as tiny:
+            with pytest.raises(EnvforgeError, match="the disk is full: cannot write") as caught:
+                bundle(house.shop, "demo", output=str(tiny / "demo.tar"))
+            assert caught.value.code == "disk-full"
+        with mounted(tmp_path / "small", f"size={size * 3}k") as small:
+            with pytest.raises(EnvforgeError, match=r"takes 0\.1 GB, and 0\.0 GB are free") as caught:
+                bundle(house.shop, "demo", output=str(small / "demo.tar"))
+            assert caught.value.code == "disk-full"
+            assert len(list((small / "demo.tar.part").iterdir())) == 2
 
 
 # -- the commands ------------------------------------------------------------------------------------------------------
