@@ -20,7 +20,7 @@ from envforge.model.result import Result
 from envforge.model.state import Distribution
 from envforge.model.views import BundleView
 from envforge.probe import itself
-from envforge.probe.needs import needs
+from envforge.probe.needs import needs, strictest
 from envforge.profiles import loader, lookup
 from envforge.store import lockfile
 from envforge.store.bundles.names import LOCK, PROFILE, file_name
@@ -93,8 +93,8 @@ def bundle(shop: Shop, name: str, *, output: str | None = None, split: int | Non
             wheels=len(found),
             built=sum(each.built for each in found),
             python=held.python,
-            architecture=manifest.needs.architecture,
-            glibc=manifest.needs.glibc,
+            architecture=environ.architecture(),
+            glibc=strictest(manifest.needs, running.program.needs),
             program_python=running.program.python,
             lost=lost,
         ),
@@ -120,7 +120,7 @@ def _wanted(held: LockFile) -> Mapping[str, Distribution]:
 
 def _check(profile: Profile) -> None:
     if profile.backend is Backend.CONDA:
-        raise UsageError("backend-not-yet", "a bundle of the backend `conda` is still to come")
+        raise UsageError("bundle-needs-venv", "a bundle of an environment of the backend `conda` is still to come")
 
 
 def _files(shop: Shop, held: LockFile, profile: Profile, folder: Path, file: Path) -> list[_File]:

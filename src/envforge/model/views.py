@@ -329,8 +329,8 @@ class BundleView:
     """``written``: paths of the bundle, or of its parts in order; ``bytes`` and ``sha256`` of all together.
 
     ``wheels``: how many files, of which ``built`` were built here. ``python``: the version that it was built with, of
-    which the other host needs one of the same minor; ``architecture``, ``glibc``: what else the files need of it, None
-    where they do not say; ``program_python``: the minor version that envforge itself then needs.
+    which the other host needs one of the same minor; ``architecture``, ``glibc``: what else all that is in it needs of
+    that host, None where it does not matter; ``program_python``: the minor version that envforge itself needs there.
     ``lost``: what a bundle cannot carry, in sentences.
     """
 
@@ -342,7 +342,7 @@ class BundleView:
     wheels: int
     built: int
     python: str
-    architecture: str | None
+    architecture: str
     glibc: str | None
     program_python: str
     lost: tuple[str, ...]

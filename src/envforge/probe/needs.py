@@ -32,6 +32,12 @@ def needs(wheels: Iterable[Iterable[str]], *, glibc: str | None) -> Needs:
     )
 
 
+def strictest(*several: Needs) -> str | None:
+    """The newest glibc that one of them asks for."""
+    floors = [tuple(int(part) for part in each.glibc.split(".")) for each in several if each.glibc]
+    return ".".join(map(str, max(floors))) if floors else None
+
+
 def _offer(platform: str, here: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
     """The glibc that is enough for a platform, and its architecture."""
     named = _NAMED.fullmatch(platform)

@@ -27,28 +27,18 @@ def export(value: ExportView, *, verbose: bool) -> list[RenderableType]:
 
 def bundle(value: BundleView, *, verbose: bool) -> list[RenderableType]:
     """Where it is, what it needs of another host, and how it is used there."""
-    first, *others = value.written
+    del verbose
+    first, last = value.written[0], value.written[-1]
     built = f", {value.built} of them built here" if value.built else ""
+    what = f"{words.count(value.wheels, 'file')}{built}, {words.size(value.bytes)}"
     minor = ".".join(value.python.split(".")[:2])
+    host = f"Linux on {value.architecture}" + (f" with glibc {value.glibc} or newer" if value.glibc else "")
     pythons = f"a Python {minor}"
     if minor != value.program_python:
-        pythons += f", and a Python {value.program_python} for envforge itself"
-    lines: list[RenderableType] = [
-        Text.assemble(
-            (value.snapshot, "bold"),
-            f": {words.count(value.wheels, 'file')}{built}, {words.size(value.bytes)}, in {first}",
-        ),
-        *(Text(f"  and {path}") for path in (others if verbose else others[-1:])),
-        Text(f"sha256 {value.sha256}" + (" of all together" if others else "")),
-        Text(f"it needs Linux{_of(value.architecture)}{_with(value.glibc)}, and {pythons}"),
-        Text(f"there: sh {first}"),
+        pythons += f" for the environment, and a Python {value.program_python} for envforge itself"
+    return [
+        Text.assemble((value.snapshot, "bold"), f": {what}, in {first}" + (f" to {last}" if last != first else "")),
+        Text(f"sha256  {value.sha256}"),
+        Text(f"needs   {host}, and {pythons}"),
+        Text(f"there   sh {first}"),
     ]
-    return lines
-
-
-def _of(architecture: str | None) -> str:
-    return f" on {architecture}" if architecture else ""
-
-
-def _with(glibc: str | None) -> str:
-    return f" with glibc {glibc} or newer" if glibc else ""

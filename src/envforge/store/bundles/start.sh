@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # A bundle of envforge. It is a tar, and this script, which builds what it holds: sh FILE [options of envforge create]
 manifest='@MANIFEST@'
 set -eu

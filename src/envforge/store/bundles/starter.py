@@ -27,6 +27,7 @@ def head(program: Program, manifest: str) -> bytes:
     """The bytes before the first file; ``manifest`` is its sha256 (hex), which the script insists on."""
     folder = Path(__file__).parent
     text = (folder / "start.sh").read_text(encoding="utf-8")
+    text = text[text.index(_FIRST) :]  # what is before that is for those who check the script
     values = {"VERSION": program.version, "ABI": program.abi, "PYTHON": program.python, "MANIFEST": manifest}
     for name, value in values.items():
         if not _PLAIN.fullmatch(value):
