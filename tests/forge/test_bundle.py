@@ -307,12 +307,12 @@ def test_a_shell_builds_it_with_the_envforge_that_is_in_it(tmp_path: Path, made:
         pytest.skip(f"no {shell} here")
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "ENVFORGE_PYTHON": sys.executable, "COLUMNS": "400"}
 
-    def run(*command: str) -> str:
+    def run(*command: str, status: int = 0) -> str:
         done = subprocess.run(
             command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False, timeout=120
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert done.returncode == status, done.stderr
+        return done.stdout + done.stderr
 
     said = run(shell, str(made.file), "--home", "there", "--name", "air")
     program = next((tmp_path / "there/program").glob("envforge-*/bin/envforge"))
@@ -322,3 +322,5 @@ def test_a_shell_builds_it_with_the_envforge_that_is_in_it(tmp_path: Path, made:
     assert run(str(program), "--home", "there", "run", "air", "python", "-c", "import six; print(six)")
     assert "quickstart" in run(str(program), "profiles")
     run(str(program), "--home", "there", "audit", "air")
+    # It can carry itself on; what it was built from lies in the bundle alone, or at an index.
+    assert "bundle-incomplete" in run(str(program), "--home", "there", "bundle", "air", "--offline", "--json", status=1)

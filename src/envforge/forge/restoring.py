@@ -146,7 +146,8 @@ def _python(shop: Shop, held: Lock) -> str:
     except EnvforgeError:
         minor = ".".join(held.python.split(".")[:2])
         there = pythons.find(minor).version
-        shop.tell(Note(text=f"Python {held.python} is not here any more: Python {there} is taken", level="warning"))
+        gone = "not here any more" if held.generation is not None else "not here"
+        shop.tell(Note(text=f"Python {held.python} is {gone}: Python {there} is taken", level="warning"))
         return minor
     return held.python
 

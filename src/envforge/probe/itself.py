@@ -113,13 +113,16 @@ def _installed(distribution: metadata.Distribution) -> Iterator[tuple[str, Path]
             continue
         if ".." not in entry.parts and not entry.is_absolute():
             yield f"site/{entry.as_posix()}", site / entry
-        elif path.parent.name == "bin" and not _is_script(path):
+        elif path.parent.name == "bin" and _is_program(path):
             yield f"bin/{path.name}", path
 
 
-def _is_script(path: Path) -> bool:
+def _is_program(path: Path) -> bool:
+    """Whether it is there, which no script is where a bundle brought this installation, and is no script."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
-        return file.read(2) == b"#!"
+        return file.read(2) != b"#!"
 
 
 def _platforms(distribution: metadata.Distribution) -> list[str]:
