@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
@@ -14,10 +15,11 @@ import pytest
 from engines.house import House
 from forge.test_lock import contents, told
 from kit.check import ended
-from kit.cli import Cli
-from kit.index import Index, serve
+from kit.cli import Cli, finish
+from kit.index import Fault, Index, serve
 from kit.mounts import mounted
 from kit.wheels import Sdist, Wheel, noise
+from test_faults import wait_until
 
 from envforge.forge.bundle import bundle, part_size
 from envforge.forge.from_bundle import create_bundled
@@ -286,12 +288,36 @@ def test_the_commands_and_parts(tmp_path: Path, made: Made) -> None:
     assert f"`{cli.work / parts[-1]}` is missing" in answer.document["error"]["message"]
 
 
+def test_a_run_that_was_interrupted_leaves_what_it_fetched_and_goes_on(tmp_path: Path) -> None:
+    big = Wheel(name="big", version="1.0.0", files={"big/data.txt": noise(600_000)})
+    with serve({"pypi": Index(artefacts=[SIX, big])}) as server:
+        cli = Cli(root=tmp_path)
+        cli.profile(server.url("pypi"), [{"name": "all", "install": ["six==1.0.0", "big"]}])
+        ended(cli.run("create", "demo"))
+        slow = Fault(file="big-*", rate=20_000)
+        with serve({"pypi": Index(artefacts=[SIX, big], faults=[slow])}) as crawling:
+            routed = {"ENVFORGE_MIRRORS": f"{{pypi: ['{crawling.url('pypi')}']}}"}
+            child = Cli(root=tmp_path, variables=routed).start("bundle", "demo")
+            wait_until(lambda: _fetched(cli.work) == 1 and any(cli.work.glob("demo.tar.part/*.part")), child)
+            child.send_signal(signal.SIGTERM)
+            answer = ended(finish(child), 130)
+            assert "what was fetched is kept" in answer.document["error"]["hint"]
+        assert _fetched(cli.work) == 1
+        before = len(server.requests("file", "six-*"))
+        ended(cli.run("bundle", "demo"))
+        assert len(server.requests("file", "six-*")) == before
+    assert [path.name for path in cli.work.glob("demo.tar*")] == ["demo.tar"]
+
+
+def _fetched(folder: Path) -> int:
+    return sum(len(path.name) == 64 for path in folder.glob("demo.tar.part/*"))
+
+
 def test_words_that_go_wrong(tmp_path: Path, made: Made) -> None:
     cli = Cli(root=tmp_path / "cli", variables={"ENVFORGE_HOME": str(made.house.shop.home.root)})
     for words in (
         ("create", "demo", "--bundle", str(made.file)),
         ("create", "--bundle", str(made.file), "--lock", "x.toml"),
-        ("create", "--bundle", str(made.file), "--backend", "venv"),
         ("bundle", "demo", "-o", "-"),
         ("bundle", "demo", "--split", "5"),
     ):
@@ -301,10 +327,8 @@ def test_words_that_go_wrong(tmp_path: Path, made: Made) -> None:
     assert ended(cli.run("bundle", "demo", "-o", "none/x.tar"), 1).document["error"]["code"] == "not-writable"
 
 
-@pytest.mark.parametrize("shell", ["dash", "bash"])
-def test_a_shell_builds_it_with_the_envforge_that_is_in_it(tmp_path: Path, made: Made, shell: str) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"no {shell} here")
+def test_a_shell_builds_it_with_the_envforge_that_is_in_it(tmp_path: Path, made: Made) -> None:
+    shell = shutil.which("dash") or "/bin/sh"
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "ENVFORGE_PYTHON": sys.executable, "COLUMNS": "400"}
 
     def run(*command: str, status: int = 0) -> str:

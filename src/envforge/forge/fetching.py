@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
-from envforge.model.errors import EnvforgeError, InterruptedByUserError
+from envforge.model.errors import EnvforgeError
 from envforge.model.export import built
 from envforge.model.progress import Working
 from envforge.model.state import Distribution
@@ -32,18 +32,28 @@ class Fetching:
         self._done = 0
         self._guard = threading.Lock()
         self._stop = threading.Event()
+        self._left: SimpleQueue[Distribution] = SimpleQueue()
+        for item in wanted.values():
+            self._left.put(item)
+        self._told: dict[str, Path | str] = {}
+        self._failed: list[Exception] = []
 
     def all(self, file: Path) -> dict[str, Path]:
-        """sha256 -> where it lies. Raises EnvforgeError ``bundle-incomplete``."""
+        """sha256 -> where it lies. Raises EnvforgeError ``bundle-incomplete``, OSError."""
         self._shop.tell(Working(what=self._what))
-        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-            try:
-                told = dict(zip(self._wanted, pool.map(self._one, self._wanted.values()), strict=True))
-            except BaseException:
-                self._stop.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        # An interrupted command waits for no download that hangs, so these are no threads of a pool.
+        threads = [threading.Thread(target=self._some, daemon=True) for _ in range(_AT_ONCE)]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            self._stop.set()
         self._shop.tell(Working(what=None))
+        if self._failed:
+            raise self._failed[0]
+        told = self._told
         lacking = {str(self._wanted[sha256].file): each for sha256, each in told.items() if isinstance(each, str)}
         if lacking:
             lines = [f"`{name}`: {lacking[name]}" for name in sorted(lacking)[:_NAMED]]
@@ -57,21 +67,29 @@ class Fetching:
             )
         return {sha256: each for sha256, each in told.items() if isinstance(each, Path)}
 
+    def _some(self) -> None:
+        """Bring one file after another until none is left."""
+        while not self._stop.is_set():
+            try:
+                item = self._left.get_nowait()
+                self._told[str(item.sha256)] = self._one(item)
+            except Empty:
+                return
+            except Exception as error:  # noqa: BLE001 - `all` raises it
+                self._failed.append(error)
+                self._stop.set()
+
     def _one(self, item: Distribution) -> Path | str:
         """Where the file lies, or why it cannot be had."""
-        sha256 = str(item.sha256)
         try:
             if built(item):
-                return self._work.built.path(sha256)
+                return self._work.built.path(str(item.sha256))
             return self._work.router.fetch(self._work.router.locked(item), self._folder, self._more)
-        except InterruptedByUserError:
-            raise
         except EnvforgeError as error:
             return f"{error.message}: {error.cause}" if error.cause else error.message
 
     def _more(self, count: int) -> None:
-        if self._stop.is_set():
-            raise InterruptedByUserError("interrupted", "interrupted")
         with self._guard:
             self._done += count
-            self._shop.tell(Working(what=self._what, done=self._done, total=self._total or None))
+            if not self._stop.is_set():
+                self._shop.tell(Working(what=self._what, done=self._done, total=self._total or None))
