@@ -123,7 +123,9 @@ def test_a_shell_starts_what_is_in_it(tmp_path: Path, shell: str) -> None:
     told = [command, "create", "--bundle", path.name, "--name", "a b", "$(x)"]
     assert (done.returncode, done.stdout) == (0, f"{told}\n"), done.stderr
     assert done.stderr == f"bundle: envforge 7.8.9 lies in {program}\n"
-    assert (program.stat().st_mode & 0o777, (program / "bin/tool").stat().st_mode & 0o777) == (0o700, 0o755)
+    modes = [path.stat().st_mode & 0o077 for path in (program.parent, program, program.parent.parent)]
+    assert (modes[:2], modes[2] != 0) == ([0, 0], True)
+    assert (program / "bin/tool").stat().st_mode & 0o777 == 0o755
     again = start(shell, path)
     assert (again.returncode, again.stderr) == (0, "")
 
@@ -427,6 +429,12 @@ def test_older_parts_go(tmp_path: Path) -> None:
     assert put_in_place(made, file, split=True) == (tmp_path / "demo.tar.001", tmp_path / "demo.tar.002")
     left = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert left == {"demo.tar.001": "new", "demo.tar.002": "new", "demo.tar.006": "old"}
+
+
+def test_a_version_that_cannot_stand_in_a_script(tmp_path: Path) -> None:
+    with pytest.raises(EnvforgeError) as caught:
+        written(tmp_path, with_program(manifest(contents()), version="1'; rm x; '"))
+    assert caught.value.code == "bad-program"
 
 
 def test_several_threads_read_one_bundle(tmp_path: Path) -> None:

@@ -148,8 +148,9 @@ def unpacked(file: Joined, digest: str, place: Path) -> Path:
         check(manifest["program"]["needs"])
         sha256 = next(each["sha256"] for each in manifest["members"] if each["name"] == PROGRAM)
         folder = place / "program" / f"envforge-{version}-{sha256[:12]}"
+        place.mkdir(parents=True, exist_ok=True)
         umask = os.umask(0o077)
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(exist_ok=True)
         with (folder.parent / "lock").open("a", encoding="utf-8") as held:
             fcntl.flock(held, fcntl.LOCK_EX)  # of two that start at once, one does the work
             if not (folder / "complete").exists() or not os.access(folder / "bin" / "python", os.X_OK):
