@@ -15,6 +15,7 @@ from envforge.model.plan import Change
 from envforge.model.profile import Hold, Keep, Smoke, SmokeKind
 from envforge.model.result import Result
 from envforge.model.views import (
+    Activation,
     BundleView,
     DiffView,
     EnvironmentEntry,
@@ -347,6 +348,25 @@ def test_a_rollback_says_from_what_to_what() -> None:
     failed = replace(built, switched=False, changes=())
     assert "e stays at generation 3; generation 4 is kept to look at" in flat(read(failed))
     assert "e stays at generation 3; nothing was built" in flat(read(replace(failed, after=0)))
+
+
+@pytest.mark.parametrize(
+    ("activation", "lines"),
+    [
+        (Activation(by_path="conda activate /e/xin", by_name="conda activate xin"), "conda conda activate xin"),
+        (
+            Activation(by_path="conda activate /e/xin", enable="conda config --append envs_dirs /e"),
+            "conda conda activate /e/xin by name after `conda config --append envs_dirs /e`",
+        ),
+        (
+            Activation(by_path="conda activate /e/xin", other="/c/envs/xin"),
+            "conda conda activate /e/xin `conda activate xin` takes /c/envs/xin",
+        ),
+    ],
+)
+def test_how_conda_activates_it(activation: Activation, lines: str) -> None:
+    view = ShowView(environment="xin", prefix="/h/1", generation=1, verdict="conforms", activation=activation)
+    assert f"last audit none {lines} in use by" in flat(read(view))
 
 
 def test_a_diff_shows_builds_of_one_version_apart() -> None:

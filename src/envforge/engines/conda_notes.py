@@ -12,7 +12,6 @@ from envforge.system import clock
 from .pages import write_atomically
 
 FOLDER = "conda-meta"
-_UNSET = "***unset***"
 
 
 def history(prefix: Path, command: str, before: State, after: State, asked: Sequence[str]) -> None:
@@ -45,8 +44,14 @@ def _called(item: Distribution) -> str:
 
 
 def state(prefix: Path, variables: Mapping[str, str]) -> None:
-    """Let `conda activate` set ``variables``, and keep the user's own site-packages out. Raises OSError."""
-    told = {"PYTHONNOUSERSITE": "1", **variables}
-    # An empty value is conda's own way to say that a variable is to be unset.
-    env = {name: value or _UNSET for name, value in sorted(told.items())}
-    write_atomically(prefix / FOLDER / "state", (json.dumps({"version": 1, "env_vars": env}, indent=2) + "\n").encode())
+    """Let `conda activate` set ``variables``. Raises OSError."""
+    text = json.dumps({"version": 1, "env_vars": dict(sorted(variables.items()))}, indent=2)
+    write_atomically(prefix / FOLDER / "state", f"{text}\n".encode())
+
+
+def changed(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of those of ``variables`` that `conda activate` does not set as they are.
+
+    It writes names in upper case, and values between quotes of which it escapes none (double ones in csh and fish).
+    """
+    return tuple(name for name, value in variables.items() if name != name.upper() or "'" in value)

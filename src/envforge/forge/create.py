@@ -26,7 +26,7 @@ from envforge.store.layout import check_name
 from envforge.store.locking import hold
 from envforge.system import clock
 
-from . import quarantining, sealing, smoke
+from . import condas, quarantining, sealing, smoke
 from .bench import Bench, bench
 from .executor import Executor, Stopped
 from .generations import put_in_place
@@ -237,6 +237,7 @@ class _Maker:
         if switched:
             remember(home, self._name, generation, launch.stamp(executor.prefix))
             put_in_place(home, self._name, generation)
+            condas.keep_listed(self._shop, self._name)
             thin_out(self._shop, self._name)
         else:
             executor.journal.append(
@@ -377,4 +378,5 @@ class _Maker:
             bytes=executor.bytes,
             seconds=clock.monotonic() - started,
             in_use=self._shop.home.current(self._name),
+            activation=condas.activation(self._shop.home, self._name) if switched else None,
         )

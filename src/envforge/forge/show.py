@@ -17,7 +17,7 @@ from envforge.store import audited, snapshots
 from envforge.store.journal import Journal
 from envforge.store.layout import Home
 
-from . import generations, profiles
+from . import condas, generations, profiles
 from .generations import linked, sealed
 from .history import FOLDER_GONE, generation, last_verdict
 from .path import require
@@ -76,6 +76,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             adopted=adopted is not None,
             sealed=_sealed(home, name, about),
             audited=audited.read(home, name, about),
+            activation=condas.activation(home, name),
         ),
     )
 

@@ -158,10 +158,24 @@ class Audited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Activation:
+    """Commands that activate an environment with conda: ``by_path`` always, ``by_name`` is None where it would not.
+
+    ``enable``: the command after which the name would do; None where it does already, or could not. ``other``: the path
+    of what conda takes for the name instead.
+    """
+
+    by_path: str
+    by_name: str | None = None
+    enable: str | None = None
+    other: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShowView:
     """``outdated``: the profile found now differs from the recorded one; None where none is found. ``problems``: which
     of its records cannot be read, and why. ``sealed``: None where the journal does not tell. ``adopted``: envforge did
-    not build it; ``built`` then tells of the adoption.
+    not build it; ``built`` then tells of the adoption. ``activation``: None for what is no environment of conda's.
     """
 
     environment: str
@@ -189,6 +203,7 @@ class ShowView:
     adopted: bool = False
     sealed: bool | None = None
     audited: Audited | None = None
+    activation: Activation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +225,7 @@ class FileFacts:
 class FileChange:
     """One file. ``kind``: added, removed, changed, or unknown: on neither record nor disk is what would tell.
 
-    ``path``: relative to the prefix, as it is after, or was before where it is gone. ``owners``: canonical names, empty
+    ``path``: relative to the prefix, as it is after, or was before where it is gone. ``owners``: names, empty
     = nobody. ``before`` is None for added, ``after`` for removed, and for what cannot be looked at.
     """
 

@@ -29,7 +29,7 @@ _TORCH_LIST = "TORCH_CUDA_ARCH_LIST"
 def render(subject: Subject) -> Rendered:
     profile, root = subject.profile, f"/opt/{subject.environment}"
     platform = _platform(subject.final)
-    variables = {**_gpu_variables(profile), **profile.environment, "PYTHONNOUSERSITE": "1", "VIRTUAL_ENV": root}
+    variables = {**_gpu_variables(profile), **profile.variables, "VIRTUAL_ENV": root}
     parts = [
         f"# syntax=docker/dockerfile:1\n{comment(_about(subject))}",
         f"ARG BASE=python:{subject.python}-slim\nFROM {f'--platform={platform} ' if platform else ''}${{BASE}}\n",

@@ -22,7 +22,7 @@ def render(subject: Subject) -> Rendered:
         "dependencies": [*packages, *([{"pip": pip}] if pip else [])],
     }
     if subject.profile.environment:
-        document["variables"] = {**subject.profile.environment, "PYTHONNOUSERSITE": "1"}
+        document["variables"] = dict(subject.profile.variables)
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
     head = f"{subject.environment}, as envforge recorded it ({subject.snapshot})\nconda env create -f FILE"
     lost = losses(subject, {PYTHON, VARIABLES})

@@ -43,8 +43,7 @@ def render(subject: Subject) -> Rendered:
     # What a venv of an older Python brings, and the environment did not hold.
     extra = [name for name in ("setuptools", "wheel") if name not in subject.states[0]]
     parts += [f"uninstall {' '.join(extra)}\n"] if extra else []
-    variables = {**profile.environment, "PYTHONNOUSERSITE": "1"}
-    parts.append("\n" + "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
+    parts.append("\n" + "".join(f"export {name}={shlex.quote(value)}\n" for name, value in profile.variables.items()))
     parts += [_stage(subject, stage) for stage in stages(subject)]
     parts.append('\nrm -f "$env/step.txt"\n')
     if profile.smoke:
