@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,28 +36,35 @@ def create_bundled(
     """
     with opened(file) as bundle:
         _insist_on_host(file, bundle.manifest)
-        shop.tell(Note(text=f"bundle {file}"))
-        _verify(shop, bundle)
-        found = lockfile.load(bundle.lock(), Path(f"{file} ({LOCK})"))
-        _insist_on_files(bundle, found)
-        before = loader.loads(found.text, f"{file} (profile)")
-        # What it was built from is a lock, wherever that lay: `update` and `show` know what that means.
-        chosen = replace(before, source=str(file.resolve() / LOCK))
-        insist(file, found, chosen, before)
         offline = replace(shop, settings=replace(shop.settings, offline=True))
-        with claimed(offline, name or found.name, replace=replace_it) as claim, scratch(_scratch(shop)) as folder:
-            _unpack_built(bundle, found, folder)
-            held = Lock(
-                called=f"`{file.name}`",
-                generation=None,
-                profile=chosen,
-                states=tuple(step.state for step in found.steps),
-                python=found.python,
-                substitutes=found.substitutes,
-                wheels=folder,
-                shelf=bundle.files,
-            )
-            return restore(offline, claim, held, command="create", any_machine=any_machine)
+        room = shop.settings.cache / "scratch"
+        called = name or bundle.manifest.environment
+        with claimed(offline, called, replace=replace_it) as claim, scratch(room) as folder:
+            shop.tell(Note(text=f"bundle {file}"))
+            _verify(shop, bundle)
+            return restore(offline, claim, _held(bundle, folder), command="create", any_machine=any_machine)
+
+
+def _held(bundle: Bundle, folder: Path) -> Lock:
+    """The lock of the bundle; wheels that no index has go to ``folder``."""
+    file = bundle.path
+    found = lockfile.load(bundle.lock(), Path(f"{file} ({LOCK})"))
+    _insist_on_files(bundle, found)
+    before = loader.loads(found.text, f"{file} (profile)")
+    # What it was built from is a lock, wherever that lay: `update` and `show` know what that means.
+    chosen = replace(before, source=str(file.resolve() / LOCK))
+    insist(file, found, chosen, before)
+    _unpack_built(bundle, found, folder)
+    return Lock(
+        called=f"`{file.name}`",
+        generation=None,
+        profile=chosen,
+        states=tuple(step.state for step in found.steps),
+        python=found.python,
+        substitutes=found.substitutes,
+        wheels=folder,
+        shelf=bundle.files,
+    )
 
 
 def _insist_on_host(file: Path, manifest: Manifest) -> None:
@@ -82,13 +88,9 @@ def _numbers(version: str) -> list[int]:
 
 
 def _verify(shop: Shop, bundle: Bundle) -> None:
-    total = sum(member.size for member in bundle.manifest.members)
-    bundle.verify(_telling(shop, f"checking {bundle.path.name}", total))
+    what, total = f"checking {bundle.path.name}", sum(member.size for member in bundle.manifest.members)
+    bundle.verify(lambda done: shop.tell(Working(what=what, done=done, total=total)))
     shop.tell(Working(what=None))
-
-
-def _telling(shop: Shop, what: str, total: int) -> Callable[[int], None]:
-    return lambda done: shop.tell(Working(what=what, done=done, total=total))
 
 
 def _insist_on_files(bundle: Bundle, found: LockFile) -> None:
@@ -100,13 +102,9 @@ def _insist_on_files(bundle: Bundle, found: LockFile) -> None:
 
 
 def _unpack_built(bundle: Bundle, found: LockFile, folder: Path) -> None:
-    """Wheels that no index has go to ``folder``, from where envforge's own store takes them."""
+    """Lay wheels that no index has into ``folder``, from where envforge's own store takes them."""
     for item in (item for step in found.steps for item in step.state.values() if installable(item) and built(item)):
         target = folder / str(item.file)
         with bundle.files[str(item.sha256)].open() as source, target.open("wb") as copy:
             while chunk := source.read(1 << 20):
                 copy.write(chunk)
-
-
-def _scratch(shop: Shop) -> Path:
-    return shop.settings.cache / "scratch"
