@@ -44,7 +44,7 @@ def create_bundled(
         before = loader.loads(found.text, f"{file} (profile)")
         # What it was built from is a lock, wherever that lay: `update` and `show` know what that means.
         chosen = replace(before, source=str(file.resolve() / LOCK))
-        insist(file, found, chosen, before)
+        insist(shop, file, found, chosen, before)
         offline = replace(shop, settings=replace(shop.settings, offline=True))
         with claimed(offline, name or found.name, replace=replace_it) as claim, scratch(_scratch(shop)) as folder:
             _unpack_built(bundle, found, folder)

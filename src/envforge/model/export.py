@@ -69,6 +69,11 @@ def installable(item: Distribution) -> bool:
     return item.file is not None and item.sha256 is not None and not brought(item) and not is_package(item.name)
 
 
+def unlockable(item: Distribution) -> bool:
+    """Whether no lock gives it back: a program put it there, and its file is not known."""
+    return not installable(item) and not brought(item) and not is_package(item.name)
+
+
 def built(item: Distribution) -> bool:
     """Whether it came from a wheel that no index has."""
     return item.origin is not None and not brought(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from .export import Subject, brought, built, installable
+from .export import Subject, built, installable, unlockable
 from .profile import Action
 
 _NAMED = 8
@@ -46,7 +46,7 @@ def _losses(subject: Subject, carried: Collection[str]) -> Iterator[str]:
         yield "the smoke checks"
     if profile.guards:
         yield "the guards: nothing watches what is installed later"
-    unknown = [item.name for item in final.values() if not installable(item) and not brought(item)]
+    unknown = [item.name for item in final.values() if unlockable(item)]
     if unknown:
         yield f"what a program put there, whose file nobody knows: {_names(unknown)}"
     yield from _files(subject, steps=ORDER in carried)
