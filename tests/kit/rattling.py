@@ -63,7 +63,8 @@ async def _make(order: dict[str, Any]) -> list[str]:
     root = Path(order["root"])
     records = await rattler.solve(
         [rattler.Channel(order["channel"])],
-        _listed(Path(order["explicit"])) if order["explicit"] else order["specs"],
+        # A text would be read strictly: without `name=version=build`, which is what conda writes.
+        _listed(Path(order["explicit"])) if order["explicit"] else [rattler.MatchSpec(each) for each in order["specs"]],
         gateway=rattler.Gateway(cache_dir=root / "cache/repodata", client=client),
         platforms=order["subdirs"] or None,
     )

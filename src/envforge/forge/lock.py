@@ -163,8 +163,7 @@ def _file(
         name=name,
         text=profile.text,
         python=python,
-        # Another Python brings its own pip, and a venv holds nothing else before the first step.
-        base=base if profile.backend is Backend.CONDA else {},
+        base=base,
         steps=tuple(LockedStep(name=step.name, state=state) for step, state in zip(profile.steps, states, strict=True)),
         substitutes=substitutes,
     )
@@ -187,8 +186,10 @@ def _planned(shop: Shop, profile: Profile) -> tuple[str, LockFile | None, Mappin
     runs = ", ".join(f"`{step.name}`" for step in profile.steps if step.action is Action.RUN)
     if runs:
         shop.tell(Note(text=f"taken to change nothing, since a lock runs nothing: {runs}", level="warning"))
+    # Another Python brings its own pip, and a venv holds nothing else before the first step.
+    base: State = predicted.base if profile.backend is Backend.CONDA else {}
     held = _file(
-        profile.name, profile, base=predicted.base, states=states, python=under.facts.version,
+        profile.name, profile, base=base, states=states, python=under.facts.version,
         substitutes=shop.settings.substitutes,
     )  # fmt: skip
     return profile.name, held, indexes, predicted.findings

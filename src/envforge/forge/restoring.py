@@ -31,7 +31,7 @@ class Lock:
 
     ``called`` names it in sentences (``generation 3``). ``generation``: the one of this home whose records it is, None
     for a lock from a file; ``wheels``: the folder that may hold what was built elsewhere; ``shelf``: sha256 -> file, of
-    those that came with it. ``base``: what was there before the first step.
+    those that came with it. ``base``: what was there before the first step, with the backend conda.
     """
 
     called: str
@@ -74,7 +74,7 @@ def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lo
         states=states(home, name, generation, count),
         python=snapshots.read(home, name, generation, count).python,
         substitutes=dict(beginning(home, name, generation).get("substitutes", {})),
-        base=snapshots.read(home, name, generation, 0).state,
+        base=snapshots.read(home, name, generation, 0).state if whole.backend is Backend.CONDA else None,
     )
 
 

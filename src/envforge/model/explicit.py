@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from . import repodata
 from .state import Distribution, State, package_key, packages
@@ -14,11 +14,15 @@ def render(state: State, head: str = "") -> str:
     The hash stands as ``#sha256:...``, which conda reads from 24.9 on, and mamba and rattler as well. A channel that
     states none is told by its MD5.
     """
-    found = in_order(state)
     place = platform(state)
     lines = [f"# {line}".rstrip() for line in head.splitlines()]
     lines += [f"# platform: {place}"] if place is not None else []
-    return "".join(f"{line}\n" for line in [*lines, "@EXPLICIT", *map(_line, found)])
+    return "".join(f"{each}\n" for each in lines) + listed(in_order(state))
+
+
+def listed(items: Iterable[Distribution]) -> str:
+    """The list alone, of ``items`` as they come."""
+    return "".join(f"{each}\n" for each in ["@EXPLICIT", *map(_line, items)])
 
 
 def in_order(state: State) -> tuple[Distribution, ...]:

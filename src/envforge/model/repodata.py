@@ -30,6 +30,11 @@ def subdir(item: Distribution) -> str:
 
 def spec_name(spec: str) -> str:
     """The package that a match spec is about."""
+    return split(spec)[0]
+
+
+def split(spec: str) -> tuple[str, str]:
+    """A match spec as the name of its package and what it says of version and build; without the channel."""
     bare = spec.rpartition("::")[2].strip()
     found = re.match(r"[A-Za-z0-9_.-]+", bare)
-    return found[0].lower() if found else bare
+    return (found[0].lower(), bare[found.end() :].strip()) if found else (bare, "")
