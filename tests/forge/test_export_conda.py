@@ -23,8 +23,13 @@ from kit.rattling import make
 
 from envforge.engines import uv as uv_engine
 from envforge.forge.export import Wish, export
+from envforge.forge.plan import plan
 from envforge.model.errors import UsageError
+from envforge.model.state import packages as packages_of
+from envforge.model.state import shown
 from envforge.model.views import ExportView
+from envforge.profiles import loader
+from envforge.profiles.importing import detect, render
 from envforge.report.exports import RENDERERS
 from envforge.system import http
 
@@ -165,6 +170,15 @@ def test_without_conda_lock_its_format_names_the_extra(made: House, monkeypatch:
         exported(made, "conda-lock")
     assert caught.value.code == "extra-missing"
     assert "envforge[conda-lock]" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("form", ["environment-yml", "conda-explicit"])
+def test_what_is_exported_makes_a_profile_of_the_same(made: House, tmp_path: Path, form: str) -> None:
+    text = render.render(detect.draft(written(made, form, tmp_path), name="again"))
+    found = plan(made.shop, loader.loads(text, "again.yaml")).data
+    assert {shown(name): item.version for name, item in packages_of(found.base).items()} == CONDAS
+    added = {change.name for step in found.steps for change in step.changes}
+    assert added == (PIPS.keys() if form == "environment-yml" else set())
 
 
 def test_no_credentials_anywhere_and_whose_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
