@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from envforge.model.repodata import said, subdir
 from envforge.model.state import Distribution, State, packages, shown
 from envforge.system import clock
 
@@ -38,8 +39,7 @@ def history(prefix: Path, command: str, before: State, after: State, asked: Sequ
 
 def _called(item: Distribution) -> str:
     """``conda-forge/linux-64::python-3.10.19-h3c07f61_2_cpython``."""
-    said = json.loads(item.repodata) if item.repodata is not None else {}
-    place = f"{item.index or said.get('channel', 'unknown')}/{said.get('subdir', 'noarch')}"
+    place = f"{item.index or said(item).get('channel', 'unknown')}/{subdir(item)}"
     return f"{place}::{shown(item.name)}-{item.version}-{item.build}"
 
 

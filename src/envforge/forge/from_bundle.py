@@ -42,10 +42,10 @@ def create_bundled(
         with claimed(offline, called, replace=replace_it) as claim, scratch(room) as folder:
             shop.tell(Note(text=f"bundle {file}"))
             _verify(shop, bundle)
-            return restore(offline, claim, _held(bundle, folder), command="create", any_machine=any_machine)
+            return restore(offline, claim, _held(shop, bundle, folder), command="create", any_machine=any_machine)
 
 
-def _held(bundle: Bundle, folder: Path) -> Lock:
+def _held(shop: Shop, bundle: Bundle, folder: Path) -> Lock:
     """The lock of the bundle; wheels that no index has go to ``folder``."""
     file = bundle.path
     found = lockfile.load(bundle.lock(), Path(f"{file} ({LOCK})"))
@@ -53,7 +53,7 @@ def _held(bundle: Bundle, folder: Path) -> Lock:
     before = loader.loads(found.text, f"{file} (profile)")
     # What it was built from is a lock, wherever that lay: `update` and `show` know what that means.
     chosen = replace(before, source=str(file.resolve() / LOCK))
-    insist(file, found, chosen, before)
+    insist(shop, file, found, chosen, before)
     _unpack_built(bundle, found, folder)
     return Lock(
         called=f"`{file.name}`",
@@ -64,6 +64,7 @@ def _held(bundle: Bundle, folder: Path) -> Lock:
         substitutes=found.substitutes,
         wheels=folder,
         shelf=bundle.files,
+        base=found.base or None,
     )
 
 

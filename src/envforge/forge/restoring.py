@@ -9,10 +9,11 @@ from pathlib import Path
 from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
+from envforge.model.plan import Change
 from envforge.model.profile import Action, Backend, Profile
 from envforge.model.progress import Note
 from envforge.model.result import Build, Result
-from envforge.model.state import Distribution, State
+from envforge.model.state import Distribution, State, shown
 from envforge.probe import pythons
 from envforge.rules.diff import changes as differences
 from envforge.store import snapshots
@@ -30,7 +31,7 @@ class Lock:
 
     ``called`` names it in sentences (``generation 3``). ``generation``: the one of this home whose records it is, None
     for a lock from a file; ``wheels``: the folder that may hold what was built elsewhere; ``shelf``: sha256 -> file, of
-    those that came with it. ``base``: what was there before the first step.
+    those that came with it. ``base``: what was there before the first step, with the backend conda.
     """
 
     called: str
@@ -73,7 +74,7 @@ def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lo
         states=states(home, name, generation, count),
         python=snapshots.read(home, name, generation, count).python,
         substitutes=dict(beginning(home, name, generation).get("substitutes", {})),
-        base=snapshots.read(home, name, generation, 0).state,
+        base=snapshots.read(home, name, generation, 0).state if whole.backend is Backend.CONDA else None,
     )
 
 
@@ -158,15 +159,22 @@ def _otherwise(name: str, held: Lock, now: State) -> tuple[Finding, ...]:
         Finding(
             id="package-changed",
             severity=Severity.WARNING,
-            subject=change.name,
-            message=f"`{change.name}` is {_told(change.after)}, in {held.called} it was "
+            subject=shown(change.name),
+            message=f"`{shown(change.name)}` is {_told(change.after)}, in {held.called} it was "
             f"{_told(change.before, change.after)}",
             evidence={"before": change.before.version if change.before else None, "generation": held.generation},
             remedy="a step of kind run, or another Python, brought it, and no lock holds that: "
             f"see `envforge history {name}`",
         )
         for change in differences(held.states[-1], now)
+        if not _in_a_package(change)
     )
+
+
+def _in_a_package(change: Change) -> bool:
+    """Whether it only came or went with conda packages, which are compared themselves."""
+    sides = [side for side in (change.before, change.after) if side is not None]
+    return all(side.origin is not None and side.origin.kind == "conda" for side in sides)
 
 
 def _told(item: Distribution | None, other: Distribution | None = None) -> str:

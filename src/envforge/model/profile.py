@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 DEFAULT_INDEX = "pypi"
+DEFAULT_CHANNEL = "conda-forge"
 
 
 class Backend(StrEnum):

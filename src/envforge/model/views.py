@@ -328,11 +328,13 @@ class Sealed:
 class LockView:
     """``subject``: ``ENV/G.K``, or the name of a profile. ``file``: where the lock was written; None where it was not.
 
+    ``explicit``: where the list of its conda packages was written, for conda itself; None where there are none.
     ``lost``: what the lock cannot carry, in sentences. ``text``: the lock; empty where a guard ended open.
     """
 
     subject: str
     file: str | None
+    explicit: str | None
     steps: tuple[str, ...]
     distributions: int
     lost: tuple[str, ...]

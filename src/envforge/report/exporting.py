@@ -16,7 +16,8 @@ def lock(value: LockView, *, verbose: bool) -> list[RenderableType]:
     if not value.text:
         return [Text.assemble((value.subject, "bold"), (" is not locked", "bold red"), ", since its plan ends open")]
     what = f"{words.count(value.distributions, 'distribution')} after {words.count(len(value.steps), 'step')}"
-    return [Text.assemble((value.subject, "bold"), f": {what}, locked in {value.file}")]
+    lines = [Text.assemble((value.subject, "bold"), f": {what}, locked in {value.file}")]
+    return [*lines, Text(f"its conda packages as conda takes them: {value.explicit}")] if value.explicit else [*lines]
 
 
 def export(value: ExportView, *, verbose: bool) -> list[RenderableType]:
