@@ -260,7 +260,8 @@ class RemoveView:
 class Pruned:
     """One thing that is gone, or would be. ``kind``: ``failed``, ``old`` (generations), ``orphan`` or ``cache``.
 
-    ``what``: ``ENV/G``, a path in the home, the name of a distribution, or ``name==version`` of a superseded wheel.
+    ``what``: ``ENV/G``, a path in the home, the name of a distribution or conda package, or ``name==version`` of a
+    superseded one.
     ``bytes``: what is free once it and all that stands before it are gone; what anything else links to as well counts
     nothing.
     """
