@@ -19,7 +19,7 @@ from .session import Globals
 
 VERBS = (
     "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff",
-    "audit", "repair", "accept", "adopt", "import", "rebuild", "rollback", "run", "seal", "unseal", "lock", "export",
+    "audit", "suggest", "repair", "accept", "adopt", "import", "rebuild", "rollback", "run", "seal", "unseal", "lock", "export",
     "prune", "remove",
 )  # fmt: skip
 

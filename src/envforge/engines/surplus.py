@@ -92,6 +92,10 @@ def surplus(cache: Path, held: Held) -> Surplus:
             own[name].append(file)
         elif name and exact and file.name not in staying:
             own[whose.get(file.name, "")].append(file)
+    for file in _entries(cache / "imports"):
+        name = file.name.rpartition("-")[0]
+        if name not in held.names:
+            own[name].append(file)
     own[""] += _entries(cache / "scratch")
     return Surplus(
         names=going,

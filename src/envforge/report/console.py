@@ -25,9 +25,10 @@ from envforge.model.views import (
     RemoveView,
     Sealed,
     ShowView,
+    SuggestView,
 )
 
-from . import auditing, building, exporting, looking, page, pruning, taking
+from . import auditing, building, exporting, looking, page, pruning, suggesting, taking
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -52,6 +53,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     Switch: building.switch,
     LockView: exporting.lock,
     ExportView: exporting.export,
+    SuggestView: suggesting.suggest,
 }
 
 

@@ -1,0 +1,36 @@
+"""What a `backfill` step would bring for the imports that nothing declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from envforge.model.finding import Finding, Severity
+from envforge.model.views import Importer, Suggestion
+
+_ID = "import-undeclared"
+
+
+def backfill(findings: Iterable[Finding]) -> tuple[Suggestion, ...]:
+    """One for every requirement that an error or a warning ``import-undeclared`` names; what is absent comes first."""
+    wanted: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.id == _ID and finding.severity is not Severity.INFO:
+            wanted.setdefault(str(finding.evidence["requirement"]), []).append(finding)
+    found = [
+        Suggestion(
+            requirement=requirement,
+            present=all(each.evidence["provider"] is not None for each in group),
+            assumed=all(bool(each.evidence["assumed"]) for each in group),
+            importers=tuple(
+                Importer(
+                    distribution=each.subject,
+                    version=str(each.evidence["version"]),
+                    module=str(each.evidence["module"]),
+                    place=f"{each.evidence['path']}:{each.evidence['line']}",
+                )
+                for each in group
+            ),
+        )
+        for requirement, group in wanted.items()
+    ]
+    return tuple(sorted(found, key=lambda each: (each.present, each.requirement)))
