@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,10 +92,7 @@ def surplus(cache: Path, held: Held) -> Surplus:
             own[name].append(file)
         elif name and exact and file.name not in staying:
             own[whose.get(file.name, "")].append(file)
-    for file in _entries(cache / "imports"):
-        name = file.name.rpartition("-")[0]
-        if name not in held.names:
-            own[name].append(file)
+    _add_code(cache / "imports", held.names, own)
     own[""] += _entries(cache / "scratch")
     return Surplus(
         names=going,
@@ -105,6 +102,14 @@ def surplus(cache: Path, held: Held) -> Surplus:
         own={name: tuple(paths) for name, paths in sorted(own.items()) if paths},
         hashes=frozenset(each for each in hashes if _DIGEST.fullmatch(each)),
     )
+
+
+def _add_code(folder: Path, held: Collection[str], own: dict[str, list[Path]]) -> None:
+    """What is kept of the imports in the code of distributions; of ``held`` names that of every version stays."""
+    for file in _entries(folder):
+        name = file.name.rpartition("-")[0]
+        if name not in held:
+            own[name].append(file)
 
 
 def _superseded(wheel: Unpacked, held: Held) -> bool:

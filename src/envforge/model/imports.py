@@ -39,7 +39,7 @@ class Imports:
     """What one distribution imports and brings.
 
     ``provides``: modules and packages, all below which is theirs; of a namespace its parts (``google.protobuf``).
-    ``unread``: files (relative to site-packages) that cannot be read or are no Python of the version that runs envforge.
+    ``unread``: files (relative to site-packages) that cannot be read, or that the Python of envforge cannot parse.
     """
 
     imports: tuple[Import, ...] = ()

@@ -64,7 +64,7 @@ def _source(root: str, owned: prefixes.Owned) -> Source:
     start = f"{owned.info.site}/"
     files = {path: said for path, said in owned.files.items() if path.endswith(_CODE) and path.startswith(start)}
     lines = sorted(f"{path[len(start) :]},{said}" for path, said in files.items())
-    lasts = bool(files) and all(files.values()) and next(_elsewhere(root, files), None) is None
+    lasts = all(files.values()) and next(_elsewhere(root, files), None) is None
     digest = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest() if lasts else None
     return Source(info=owned.info, files=files, digest=digest)
 

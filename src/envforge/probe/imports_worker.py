@@ -1,9 +1,9 @@
-"""What Python files import, read by ``ast`` and never run: a program of its own, since a hostile file can crash a parser.
+"""What Python files import, read by ``ast`` and never run: a program of its own, since a file can crash the parser.
 
 It is started by its path in an isolated Python, so it imports nothing of envforge. Its argument is a file of one JSON
-object, ``{"root": path, "out": path, "standard": [module], "distributions": [{"name", "files": [[module, path, sha256]],
-"packages": [module], "roots": [module], "starts": [module]}]}``. To ``out`` goes one line of JSON for each, as soon as it
-is done: ``{"name", "imports": [[module, kind, path, line]], "unread": [path], "altered": bool}``.
+object, ``{"root": path, "out": path, "standard": [module], "distributions": [{"name", "files": [[module, path, hash]],
+"packages": [module], "roots": [module], "starts": [module]}]}``. To ``out`` goes one line of JSON for each, as soon as
+it is done: ``{"name", "imports": [[module, kind, path, line]], "unread": [path], "altered": bool}``.
 """
 
 from __future__ import annotations
@@ -51,13 +51,22 @@ def imports(content: bytes) -> list[Import]:
     Raises what ``ast.parse`` raises.
     """
     found: list[Import] = []
-    if len(content) < _DATA:
-        _block(ast.parse(content).body, MODULE, found)
-    else:
-        for match in _PLAIN.finditer(content):
-            before = content.count(b"\n", 0, match.start())
-            _block(ast.increment_lineno(ast.parse(match[0]), before).body, MODULE, found)
+    for body in _statements(content):
+        _block(body, MODULE, found)
     return found
+
+
+def _statements(content: bytes) -> list[list[ast.stmt]]:
+    """The statements of a file; of a very large one only the imports that begin a line, if that can be made out."""
+    if len(content) >= _DATA:
+        try:
+            return [
+                ast.increment_lineno(ast.parse(match[0]), content.count(b"\n", 0, match.start())).body
+                for match in _PLAIN.finditer(content)
+            ]
+        except SyntaxError:
+            pass
+    return [ast.parse(content).body]
 
 
 def _block(body: Iterable[ast.stmt], kind: str, found: list[Import]) -> None:

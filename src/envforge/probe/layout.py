@@ -65,11 +65,7 @@ def _starts(name: str, roots: tuple[str, ...], packages: set[str]) -> tuple[str,
     """
     public = [root for root in roots if not root.rpartition(".")[2].startswith("_")]
     plain = _plain(name)
-    named = [
-        root
-        for root in public
-        if plain == _plain(root) or ("." not in root and (_plain(root) in plain or plain in _plain(root)))
-    ]
+    named = [root for root in public if _plain(root) == plain or ("." not in root and _plain(root) in plain)]
     return tuple(named or [root for root in public if root in packages] or [root for root in public if "." not in root])
 
 

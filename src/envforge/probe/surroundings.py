@@ -55,7 +55,7 @@ def look(prefix: Path, known: Collection[str]) -> Surroundings:
 
 
 def system_site(root: Path) -> bool | None:
-    """Whether pyvenv.cfg lets the base Python's packages in; None where there is none, as in an environment of conda."""
+    """Whether pyvenv.cfg lets the base Python's packages in; None where there is none, as with conda."""
     try:
         text = (root / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from envforge.model.finding import Finding, Severity
 from envforge.model.imports import Import, Kind, Modules
-from envforge.model.state import State
+from envforge.model.state import Distribution, State
 
 from .modules import BROUGHT_BY, PYTHON_2
 from .requirements import edges, parse
@@ -51,13 +51,14 @@ def import_undeclared(
     market = _Market(modules)
     reach = _Reach(state, asked, markers)
     for name in sorted(modules.of):
+        mentioned = _Mentioned(state[name])
         for taken in market.taken(name):
             if taken.owners & named or taken.owners & reach.of(name):
                 continue
             mutual = any(name in reach.of(owner) for owner in taken.owners)
             sure = taken.where.kind is Kind.REACHED and not mutual
-            if sure or _worth_a_remark(state, name, taken):
-                yield _finding(state, name, taken, sure=sure, hidden=modules.open)
+            if sure or _worth_a_remark(taken, mentioned):
+                yield _finding(state, name, taken, mentioned, sure=sure, hidden=modules.open)
 
 
 class _Market:
@@ -124,46 +125,49 @@ class _Reach:
         return self._known[name]
 
 
-def _mentioned(state: State, name: str) -> Mapping[str, str]:
-    """Canonical name -> requirement, for all that the metadata requires under whatever condition."""
-    wanted = (parse(line) for line in state[name].requires) if name in state else ()
-    return {each.name: each.text for each in wanted if each is not None}
+class _Mentioned:
+    """What a distribution's metadata requires under whatever condition: an extra, another platform."""
+
+    def __init__(self, distribution: Distribution) -> None:
+        wanted = [each for line in distribution.requires if (each := parse(line)) is not None]
+        self.names = frozenset(each.name for each in wanted)
+        self._texts = {each.name: each.text for each in wanted}
+        self._plain = {_PLAIN.sub("", each.name): each.text for each in wanted}
+
+    def requirement(self, name: str) -> str:
+        """For the distribution ``name`` (canonical), with the bounds of the metadata where it has any."""
+        return self._texts.get(name, name)
+
+    def bringer(self, module: str) -> tuple[str, bool]:
+        """A requirement for what would bring an absent module, and whether that is only assumed from its name."""
+        parts = module.split(".")
+        for end in range(len(parts), 0, -1):
+            known = BROUGHT_BY.get(".".join(parts[:end]))
+            if known is not None:
+                return self.requirement(known), False
+        name = canonicalize_name(module)
+        alike = self._plain.get(_PLAIN.sub("", name))
+        return (alike, False) if alike is not None else (name, True)
 
 
-def bringer(module: str, mentioned: Mapping[str, str]) -> tuple[str, bool]:
-    """A requirement for what would bring an absent module, and whether that is only assumed from its name.
-
-    ``mentioned``: canonical name -> requirement, of all that the importer's metadata tells under any condition.
-    """
-    parts = module.split(".")
-    for end in range(len(parts), 0, -1):
-        known = BROUGHT_BY.get(".".join(parts[:end]))
-        if known is not None:
-            return mentioned.get(known, known), False
-    name = canonicalize_name(module)
-    alike = [text for other, text in sorted(mentioned.items()) if _PLAIN.sub("", other) == _PLAIN.sub("", name)]
-    return (alike[0], False) if alike else (name, True)
-
-
-def _worth_a_remark(state: State, name: str, taken: _Taken) -> bool:
+def _worth_a_remark(taken: _Taken, mentioned: _Mentioned) -> bool:
     """Whether an import that may never run, or that is always met, says anything that the metadata does not."""
-    mentioned = _mentioned(state, name)
     if taken.owners:
-        return taken.where.kind in {Kind.REACHED, Kind.MODULE} and not taken.owners & mentioned.keys()
-    wanted = parse(bringer(taken.module, mentioned)[0])
-    return taken.module not in PYTHON_2 and (wanted is None or wanted.name not in mentioned)
+        return taken.where.kind in {Kind.REACHED, Kind.MODULE} and not taken.owners & mentioned.names
+    wanted = parse(mentioned.bringer(taken.module)[0])
+    return taken.module not in PYTHON_2 and (wanted is None or wanted.name not in mentioned.names)
 
 
-def _finding(state: State, name: str, taken: _Taken, *, sure: bool, hidden: bool) -> Finding:
+def _finding(state: State, name: str, taken: _Taken, mentioned: _Mentioned, *, sure: bool, hidden: bool) -> Finding:
     """``sure``: it matters whenever the package is imported. ``hidden``: what is absent may be where nobody looked."""
-    where, mentioned = taken.where, _mentioned(state, name)
+    where = taken.where
     provider = min(taken.owners) if taken.owners else None
     if provider is None:
-        wanted, assumed = bringer(taken.module, mentioned)
+        wanted, assumed = mentioned.bringer(taken.module)
         told = "which nothing installed provides"
         severity = Severity.WARNING if hidden else Severity.ERROR
     else:
-        wanted, assumed = mentioned.get(provider, provider), False
+        wanted, assumed = mentioned.requirement(provider), False
         told = f"which `{provider}` {state[provider].version} provides, that it does not require"
         severity = Severity.WARNING
     version = state[name].version
