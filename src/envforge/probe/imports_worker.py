@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import sys
 import warnings
 from collections import deque
@@ -313,6 +314,8 @@ def _read(path: str) -> bytes | None:
         # A planted pipe must not block, a planted symlink not lead elsewhere.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
             content = stream.read(_LARGEST + 1)
     except OSError:
         return None
@@ -335,7 +338,7 @@ def main(file: str) -> None:
             work = Distribution(raw, standard)
             work.look()
             found = [[".".join(parts), *place] for parts, place in sorted(work.found.items())]
-            line = {"name": raw["name"], "imports": found, "unread": work.unread, "altered": work.altered}
+            line = {"name": raw["name"], "imports": found, "unread": sorted(work.unread), "altered": work.altered}
             out.write(json.dumps(line) + "\n")
             out.flush()
 
