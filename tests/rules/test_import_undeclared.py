@@ -7,7 +7,7 @@ from rules.small import MARKERS, dist, state
 
 from envforge.model.finding import Finding, Severity
 from envforge.model.imports import Import, Imports, Kind, Modules
-from envforge.model.state import State
+from envforge.model.state import Distribution
 from envforge.probe.standard import ALWAYS, standard
 from envforge.rules.backfill import backfill
 from envforge.rules.import_undeclared import import_undeclared
@@ -25,13 +25,17 @@ def brings(*provides: str, **kinds: Kind) -> Imports:
 
 
 def found(
-    installed: State, of: Mapping[str, Imports], *asked: str, names: frozenset[str] = frozenset(), hidden: bool = False
+    installed: Mapping[str, Distribution],
+    of: Mapping[str, Imports],
+    *asked: str,
+    names: frozenset[str] = frozenset(),
+    hidden: bool = False,
 ) -> list[Finding]:
     modules = Modules(of=of, names=names, standard=standard("3.10.13"), open=hidden)
     return list(import_undeclared(modules, installed, asked, MARKERS))
 
 
-def severities(findings: list[Finding]) -> dict[tuple[str, str], Severity]:
+def severities(findings: list[Finding]) -> dict[tuple[str, str | None], Severity]:
     return {(each.subject, each.aspect): each.severity for each in findings}
 
 
@@ -44,7 +48,7 @@ def test_absent_and_imported_for_sure_is_an_error() -> None:
     assert only.remedy == "add `pyyaml` to a `backfill` step"
     assert only.evidence == {
         "version": "1.0", "module": "yaml", "import": "reached", "path": "x.py", "line": 1, "provider": None,
-        "requirement": "pyyaml", "assumed": False,
+        "distribution": "pyyaml", "requirement": "pyyaml", "assumed": False,
     }  # fmt: skip
 
 
@@ -69,11 +73,11 @@ def test_what_is_there_for_anothers_sake(kind: Kind, severity: Severity | None) 
 
 def test_what_is_required_at_whatever_remove_is_declared() -> None:
     installed = state(dist("app 1.0", "mid"), dist("mid 1.0", "base[fast]"), dist("base 1.0", "six; extra == 'fast'"))
-    installed |= state(dist("six 1.16"))
+    installed = {**installed, **state(dist("six 1.16"))}
     of = {"app": brings("app", **STRONG), "six": brings("six"), "mid": brings("mid"), "base": brings("base", **STRONG)}
     assert found(installed, of) == []
     # Without the extra nobody declares it; a step that asks for it by name does.
-    installed |= state(dist("mid 1.0", "base"))
+    installed = {**installed, **state(dist("mid 1.0", "base"))}
     assert set(severities(found(installed, of))) == {("app", "six"), ("base", "six")}
     assert severities(found(installed, of, "Six>=1")) == {}
     assert severities(found(installed, of, "base[fast]")) == {}
@@ -91,6 +95,13 @@ def test_an_extra_says_that_an_import_is_optional_and_how_it_is_bound() -> None:
     assert found(installed, {"app": brings("app", **optional)}) == []
     (only,) = found(installed, {"app": brings("app", redis=Kind.REACHED)})
     assert (only.evidence["requirement"], only.evidence["assumed"]) == ("python-Redis<6,>=4", False)
+
+
+def test_what_later_releases_took_out_is_asked_of_an_earlier_one() -> None:
+    installed = state(dist("world 1.0", "setuptools>=40"), dist("setuptools 84.0"))
+    of = {"world": brings("world", pkg_resources=Kind.REACHED), "setuptools": brings("setuptools")}
+    (only,) = found(installed, of)
+    assert (only.severity, only.evidence["requirement"]) == (Severity.ERROR, "setuptools<82")
 
 
 def test_of_a_namespace_every_part_has_an_owner_of_its_own() -> None:
@@ -147,10 +158,14 @@ def test_a_backfill_has_one_line_for_each_requirement_the_absent_first() -> None
         "zoo": brings("zoo", numpy__linalg=Kind.REACHED, zlib_ng=Kind.REACHED),
         "numpy": brings("numpy"),
     }
+    installed = {
+        **installed,
+        **state(dist("app 1.0", "numpy>1; extra == 'all'"), dist("zoo 2.0", "numpy<3; extra == 'x'")),
+    }
     lines = backfill(found(installed, of))
     assert [(each.requirement, each.present, each.assumed) for each in lines] == [
         ("zlib-ng", False, True),
-        ("numpy", True, False),
+        ("numpy<3,>1", True, False),
     ]
     assert [[(who.distribution, who.version, who.module, who.place) for who in each.importers] for each in lines] == [
         [("app", "1.0", "zlib_ng", "x.py:1"), ("zoo", "2.0", "zlib_ng", "x.py:1")],

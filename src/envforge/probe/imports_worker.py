@@ -30,6 +30,7 @@ _DATA = 1 << 19  # bytes: what is larger hardly is written by hand; only its pla
 _CATCHING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _WORD = re.compile(rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _PLAIN = re.compile(rb"^(?:from|import)[ \t][^\n(]*(?:\([^)]*\))?", re.MULTILINE)
+_COPIED = re.compile(r"(^|\.)_?(vendor|extern)")
 _VENDOR = re.compile(r"_?(vendor|extern|submodules|third_?party|3rd_?party)", re.IGNORECASE)
 
 
@@ -199,6 +200,8 @@ class Distribution:
         for module in (*sorted(reached), *sorted(self.files.keys() - reached)):
             for item in self._imports(module, whole=module in reached):
                 kind = REACHED if item.kind == MODULE and module in reached else item.kind
+                if kind != REACHED and _COPIED.search(module):
+                    continue  # what a library that was copied in could do besides, nobody here asks of it
                 for parts in self._foreign(module, item, kind):
                     self._add(parts, kind, self.files[module][0], item.line)
 

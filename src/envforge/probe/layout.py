@@ -37,13 +37,15 @@ def layout(root: str, info: Info, files: Mapping[str, str]) -> Layout:
     modules: dict[str, tuple[str, str]] = {}
     compiled: set[str] = set()
     packages: set[str] = set()
-    for path, said in files.items():
+    for path, said in sorted(files.items(), key=_folders_first):
         named = _module(path[len(start) :]) if path.startswith(start) else None
         if named is None:
             continue
         module, package = named
         if package:
             packages.add(module)
+        elif module in packages:
+            continue  # Python prefers the folder
         if path.endswith(".py"):
             modules[module] = (path, said)
         else:
@@ -71,6 +73,10 @@ def _starts(name: str, roots: tuple[str, ...], packages: set[str]) -> tuple[str,
 
 def _plain(name: str) -> str:
     return name.replace("-", "").replace("_", "").replace(".", "").lower()
+
+
+def _folders_first(file: tuple[str, str]) -> bool:
+    return "/__init__." not in file[0]
 
 
 def _module(path: str) -> tuple[str, bool] | None:

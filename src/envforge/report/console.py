@@ -74,7 +74,7 @@ def render(
         lines = building.build(result.data, verbose=verbose, program=program)
     else:
         lines = _RENDERERS[type(result.data)](result.data, verbose=verbose)
-    grouped = isinstance(result.data, Audit | Audits | Repair)
+    grouped = isinstance(result.data, Audit | Audits | Repair | SuggestView)
     found = (page.by_remedy if grouped else page.findings)(result.findings, verbose=verbose)
     if found and lines:
         lines.append(page.blank())

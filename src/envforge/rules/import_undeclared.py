@@ -12,7 +12,7 @@ from envforge.model.finding import Finding, Severity
 from envforge.model.imports import Import, Kind, Modules
 from envforge.model.state import Distribution, State
 
-from .modules import BROUGHT_BY, PYTHON_2
+from .modules import BROUGHT_BY, LAST_WITH, PYTHON_2
 from .requirements import edges, parse
 
 _RANK = {kind: rank for rank, kind in enumerate(Kind)}
@@ -132,20 +132,20 @@ class _Mentioned:
         wanted = [each for line in distribution.requires if (each := parse(line)) is not None]
         self.names = frozenset(each.name for each in wanted)
         self._texts = {each.name: each.text for each in wanted}
-        self._plain = {_PLAIN.sub("", each.name): each.text for each in wanted}
+        self._plain = {_PLAIN.sub("", each.name): each.name for each in wanted}
 
-    def requirement(self, name: str) -> str:
-        """For the distribution ``name`` (canonical), with the bounds of the metadata where it has any."""
-        return self._texts.get(name, name)
+    def requirement(self, name: str, module: str) -> str:
+        """For the distribution ``name`` (canonical), with the bounds that are known of it."""
+        return LAST_WITH.get(module) or self._texts.get(name, name)
 
     def bringer(self, module: str) -> tuple[str, bool]:
-        """A requirement for what would bring an absent module, and whether that is only assumed from its name."""
+        """The canonical name of what would bring an absent module, and whether it is only assumed from that one's."""
         parts = module.split(".")
         for end in range(len(parts), 0, -1):
             known = BROUGHT_BY.get(".".join(parts[:end]))
             if known is not None:
-                return self.requirement(known), False
-        name = canonicalize_name(module)
+                return known, False
+        name = canonicalize_name(module).strip("-")
         alike = self._plain.get(_PLAIN.sub("", name))
         return (alike, False) if alike is not None else (name, True)
 
@@ -154,8 +154,7 @@ def _worth_a_remark(taken: _Taken, mentioned: _Mentioned) -> bool:
     """Whether an import that may never run, or that is always met, says anything that the metadata does not."""
     if taken.owners:
         return taken.where.kind in {Kind.REACHED, Kind.MODULE} and not taken.owners & mentioned.names
-    wanted = parse(mentioned.bringer(taken.module)[0])
-    return taken.module not in PYTHON_2 and (wanted is None or wanted.name not in mentioned.names)
+    return taken.module not in PYTHON_2 and mentioned.bringer(taken.module)[0] not in mentioned.names
 
 
 def _finding(state: State, name: str, taken: _Taken, mentioned: _Mentioned, *, sure: bool, hidden: bool) -> Finding:
@@ -163,14 +162,14 @@ def _finding(state: State, name: str, taken: _Taken, mentioned: _Mentioned, *, s
     where = taken.where
     provider = min(taken.owners) if taken.owners else None
     if provider is None:
-        wanted, assumed = mentioned.bringer(taken.module)
+        distribution, assumed = mentioned.bringer(taken.module)
         told = "which nothing installed provides"
         severity = Severity.WARNING if hidden else Severity.ERROR
     else:
-        wanted, assumed = mentioned.requirement(provider), False
+        distribution, assumed = provider, False
         told = f"which `{provider}` {state[provider].version} provides, that it does not require"
         severity = Severity.WARNING
-    version = state[name].version
+    version, wanted = state[name].version, mentioned.requirement(distribution, taken.module)
     return Finding(
         id="import-undeclared",
         severity=severity if sure else Severity.INFO,
@@ -184,6 +183,7 @@ def _finding(state: State, name: str, taken: _Taken, mentioned: _Mentioned, *, s
             "path": where.path,
             "line": where.line,
             "provider": None if provider is None else {"name": provider, "version": state[provider].version},
+            "distribution": distribution,
             "requirement": wanted,
             "assumed": assumed,
         },

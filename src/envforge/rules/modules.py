@@ -40,7 +40,7 @@ BROUGHT_BY: Final[dict[str, str]] = {
     "mpl_toolkits": "matplotlib",
     "multipart": "python-multipart",
     "nacl": "pynacl",
-    "pkg_resources": "setuptools<82",  # which took it out (pytorch/vision issue 9380)
+    "pkg_resources": "setuptools",
     "pptx": "python-pptx",
     "psycopg2": "psycopg2-binary",
     "pylab": "matplotlib",
@@ -63,10 +63,13 @@ BROUGHT_BY: Final[dict[str, str]] = {
     "yaml": "pyyaml",
     "zmq": "pyzmq",
 }
-"""Module -> requirement for the distribution that most people have it from.
+"""Module -> canonical name of the distribution that most people have it from.
 
 Source: the top-level folders of the distributions' wheels on the default index. Where the names agree, none is needed.
 """
+
+LAST_WITH: Final[dict[str, str]] = {"pkg_resources": "setuptools<82"}
+"""Module -> requirement, where later releases of its distribution have it no more. Source: pytorch/vision issue 9380."""
 
 PYTHON_2: Final = frozenset(
     {"BaseHTTPServer", "ConfigParser", "Cookie", "HTMLParser", "Queue", "SimpleHTTPServer", "SocketServer", "StringIO",
