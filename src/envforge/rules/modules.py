@@ -69,7 +69,7 @@ Source: the top-level folders of the distributions' wheels on the default index.
 """
 
 LAST_WITH: Final[dict[str, str]] = {"pkg_resources": "setuptools<82"}
-"""Module -> requirement, where later releases of its distribution have it no more. Source: pytorch/vision issue 9380."""
+"""Module -> requirement, where later releases of its distribution have it no more. Source: pytorch/vision 9380."""
 
 PYTHON_2: Final = frozenset(
     {"BaseHTTPServer", "ConfigParser", "Cookie", "HTMLParser", "Queue", "SimpleHTTPServer", "SocketServer", "StringIO",
