@@ -241,6 +241,36 @@ def test_an_editable_installation_provides_what_lies_elsewhere(
     assert imports.present(venv) >= {"far", "mapped", "broken"}
 
 
+def test_folders_that_a_pth_adds_are_imported_from(venv: Path, install: Install, tmp_path: Path) -> None:
+    code = "import sys, os, dsl; sys.path.insert(0, os.path.join(dsl.__path__[0], 'dsl_packages'))\n"
+    install(
+        venv,
+        Wheel(name="dsl", version="1.0", files={"dsl.pth": f"{code}import of_nothing, 'not_added'\n"}),
+        Wheel(
+            name="dsl-libs",
+            version="1.0",
+            files={
+                "dsl/dsl_packages/cutlass/__init__.py": "import six, cutlass.deep\n",
+                "dsl/dsl_packages/cutlass/deep.py": "import deep_there\n",
+                "win/not_added/x.py": "",
+            },
+        ),
+        Wheel(
+            name="win",
+            version="1.0",
+            files={"win.pth": "# all of it\nwin/lib\n\n", "win/lib/winapi.py": "import six\n"},
+        ),
+    )
+    found = look(venv, tmp_path / "work")
+    assert found["dsl-libs"].imports.provides == ("cutlass", "dsl_libs", "win.not_added.x")
+    assert {module: kind for module, (kind, _) in told(found["dsl-libs"].imports).items()} == {
+        "six": "module",
+        "deep_there": "module",
+    }
+    assert found["win"].imports.provides == ("win", "winapi")
+    assert (found["dsl-libs"].lasting, found["win"].lasting) == (True, True)
+
+
 def test_what_is_no_python_is_told_and_nothing_else_is_lost(venv: Path, install: Install, tmp_path: Path) -> None:
     files = {
         "app/__init__.py": "import os\nfrom app import broken, zeros, deep, latin, good\n",

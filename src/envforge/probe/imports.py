@@ -25,6 +25,8 @@ from .standard import ALWAYS
 
 _CODE = (".py", ".so", ".pth")
 _LIMIT = 900.0
+_ADDING = re.compile(r"\bsys\.path\b|\baddsitedir\b")
+_LITERAL = re.compile(r"""['"]([\w-][\w./-]*)['"]""")
 _MAPPING = re.compile(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)  # as setuptools writes it
 
 
@@ -32,12 +34,14 @@ _MAPPING = re.compile(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)  # as 
 class Source:
     """The code of one distribution. ``files``: path in the prefix -> the hash as its RECORD writes it.
 
-    ``digest`` depends on paths in site-packages and hashes alone; None where a file has no hash, or what the
-    distribution brings lies outside of the prefix.
+    ``bases``: folders with files of it, besides site-packages, that a ``.pth`` makes Python import from. ``digest``
+    depends on paths in site-packages and hashes alone; None where a file has no hash, or what the distribution brings
+    lies outside of the prefix.
     """
 
     info: Info
     files: Mapping[str, str]
+    bases: frozenset[str]
     digest: str | None
 
     @property
@@ -57,16 +61,42 @@ class Read:
 def sources(prefix: Path) -> tuple[Source, ...]:
     """Every distribution of ``prefix``, by name; its RECORD is read, its code is not."""
     root = os.path.realpath(prefix)
-    return tuple(_source(root, each) for each in prefixes.owned(prefix))
+    added = tuple(_added(root))
+    return tuple(_source(root, each, added) for each in prefixes.owned(prefix))
 
 
-def _source(root: str, owned: prefixes.Owned) -> Source:
+def _added(root: str) -> Iterator[str]:
+    """The ends of folders in site-packages from which ``.pth`` files make Python import besides.
+
+    Lines of code are not run: any text in one that adds to ``sys.path`` may be such an end.
+    """
+    for site in sites(root):
+        for name in names(f"{root}/{site}"):
+            for line in _text(f"{root}/{site}/{name}").splitlines() if name.endswith(".pth") else ():
+                if line.startswith(("import ", "import\t")):
+                    yield from _LITERAL.findall(line) if _ADDING.search(line) else ()
+                elif not line.startswith(("/", "#")) and line.strip(" ./"):
+                    yield line.strip().strip("./")
+
+
+def _bases(files: Iterable[str], added: tuple[str, ...]) -> Iterator[str]:
+    for end in added:
+        for path in files:
+            position = path.find(f"/{end}/")
+            if position >= 0:
+                yield path[: position + 1 + len(end)]
+
+
+def _source(root: str, owned: prefixes.Owned, added: tuple[str, ...]) -> Source:
     start = f"{owned.info.site}/"
     files = {path: said for path, said in owned.files.items() if path.endswith(_CODE) and path.startswith(start)}
-    lines = sorted(f"{path[len(start) :]},{said}" for path, said in files.items())
+    bases = frozenset(_bases(files, added))
+    lines = sorted(
+        [*(f"{path[len(start) :]},{said}" for path, said in files.items()), *(base[len(start) :] for base in bases)]
+    )
     lasts = all(files.values()) and next(_elsewhere(root, files), None) is None
     digest = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest() if lasts else None
-    return Source(info=owned.info, files=files, digest=digest)
+    return Source(info=owned.info, files=files, bases=bases, digest=digest)
 
 
 def _elsewhere(root: str, files: Iterable[str]) -> Iterator[str]:
@@ -121,7 +151,7 @@ def read(prefix: Path, wanted: Iterable[Source], folder: Path) -> Mapping[str, R
     """
     root = os.path.realpath(prefix)
     by_name = {source.name: source for source in wanted}
-    layouts = {name: layout(root, source.info, source.files) for name, source in by_name.items()}
+    layouts = {name: layout(root, source.info, source.files, source.bases) for name, source in by_name.items()}
     shares = [share for share in _shared(layouts, len(os.sched_getaffinity(0))) if share]
     with ThreadPoolExecutor(max_workers=max(len(shares), 1)) as pool:
         jobs = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from .installed import Info
@@ -31,14 +31,18 @@ class Layout:
     starts: tuple[str, ...]
 
 
-def layout(root: str, info: Info, files: Mapping[str, str]) -> Layout:
-    """``files``: path in the prefix ``root`` -> hash. Modules for tests, examples and benchmarks are left out."""
-    start = f"{info.site}/"
+def layout(root: str, info: Info, files: Mapping[str, str], bases: Iterable[str] = ()) -> Layout:
+    """``files``: path in the prefix ``root`` -> hash; ``bases``: folders there from which Python imports besides.
+
+    Modules for tests, examples and benchmarks are left out.
+    """
+    starts = tuple(f"{base}/" for base in (*sorted(bases, reverse=True), info.site))
     modules: dict[str, tuple[str, str]] = {}
     compiled: set[str] = set()
     packages: set[str] = set()
     for path, said in sorted(files.items(), key=_folders_first):
-        named = _module(path[len(start) :]) if path.startswith(start) else None
+        start = next((start for start in starts if path.startswith(start)), None)
+        named = _module(path[len(start) :]) if start is not None else None
         if named is None:
             continue
         module, package = named
