@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+import signal
 import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
@@ -230,7 +233,7 @@ def test_an_editable_installation_provides_what_lies_elsewhere(
     finder = "from typing import Any\nMAPPING: dict[str, str] = {'mapped': '/somewhere/mapped'}\nNAMESPACES = {}\n"
     install(
         venv,
-        Wheel(name="far", version="1.0", files={"far.pth": f"# a remark\nimport os\n{source}\n"}),
+        Wheel(name="far", version="1.0", files={"far.pth": f"# a remark\nimport os\n{source}\n/\0\n"}),
         Wheel(name="mapped", version="1.0", files={"__editable___mapped_1_0_finder.py": finder}),
         Wheel(name="broken", version="1.0", files={"__editable___broken_1_0_finder.py": "MAPPING = {1: f()}\n"}),
     )
@@ -349,3 +352,46 @@ def test_a_worker_that_crashes_loses_only_what_it_was_at(
     assert [set(told(found[name].imports)) for name in names] == [{"six"}, set(), {"six"}]
     assert found["crash"].imports.unread == ("crash/__init__.py",)
     assert (found["before"].lasting, found["crash"].lasting) == (True, False)
+
+
+def test_an_interrupt_ends_the_workers_and_starts_no_others(
+    venv: Path, install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(venv, *(Wheel(name=name, version="1.0") for name in ("one", "two")))
+    sources = imports.sources(venv)
+    began, ended = list[str](), threading.Event()
+
+    def endless(argv: Sequence[str], **options: Any) -> process.Completed:
+        began.append(argv[-1])
+        if len(began) == 1:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        assert ended.wait(60)
+        return process.Completed(argv=tuple(argv), status=None, signal="SIGKILL")
+
+    monkeypatch.setattr(process, "run", endless)
+    monkeypatch.setattr(process, "end_all", ended.set)
+    with pytest.raises(KeyboardInterrupt):
+        imports.read(venv, sources, tmp_path)
+    assert ended.is_set()
+    assert len(began) == len(set(began))
+
+
+def test_of_what_conda_brought_conda_meta_says_what_is_its_own(tmp_path: Path) -> None:
+    site = "lib/python3.10/site-packages"
+    texts = {
+        f"{site}/app/__init__.py": "import six\n",
+        f"{site}/app-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: app\nVersion: 1.0\n",
+        f"{site}/app-1.0.dist-info/INSTALLER": "conda\n",
+        f"{site}/app-1.0.dist-info/RECORD": "elsewhere/__init__.py,,\n",
+    }
+    for path, text in texts.items():
+        (tmp_path / "venv" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "venv" / path).write_text(text, encoding="utf-8")
+    hashes = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in texts.items()}
+    paths = [{"_path": path, "path_type": "hardlink", "sha256": sha256} for path, sha256 in hashes.items()]
+    meta = {"name": "app", "version": "1.0", "build": "0", "paths_data": {"paths": paths}}
+    (tmp_path / "venv" / "conda-meta").mkdir()
+    (tmp_path / "venv" / "conda-meta" / "app-1.0-0.json").write_text(json.dumps(meta), encoding="utf-8")
+    found = look(tmp_path / "venv", tmp_path / "work")["app"]
+    assert (told(found.imports), found.imports.provides) == ({"six": ("reached", "app/__init__.py:1")}, ("app",))
+    assert found.lasting

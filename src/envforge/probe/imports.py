@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from envforge.model.imports import Import, Imports, Kind
@@ -104,7 +105,7 @@ def _elsewhere(root: str, files: Iterable[str]) -> Iterator[str]:
     for path in files:
         if path.endswith("/site-packages/" + path.rpartition("/")[2]) and path.endswith(".pth"):
             for line in _text(f"{root}/{path}").splitlines():
-                if line.startswith("/"):
+                if line.startswith("/") and "\0" not in line:
                     yield from _tops(line.strip())
         elif path.rpartition("/")[2].startswith("__editable__"):
             mapping = _MAPPING.search(_text(f"{root}/{path}"))
@@ -153,12 +154,19 @@ def read(prefix: Path, wanted: Iterable[Source], folder: Path) -> Mapping[str, R
     by_name = {source.name: source for source in wanted}
     layouts = {name: layout(root, source.info, source.files, source.bases) for name, source in by_name.items()}
     shares = [share for share in _shared(layouts, len(os.sched_getaffinity(0))) if share]
+    over = Event()
     with ThreadPoolExecutor(max_workers=max(len(shares), 1)) as pool:
-        jobs = [
-            pool.submit(_share, root, folder / str(number), {name: layouts[name] for name in share})
-            for number, share in enumerate(shares)
-        ]
-        lines = {str(line["name"]): line for job in jobs for line in job.result()}
+        try:
+            jobs = [
+                pool.submit(_share, root, folder / str(number), {name: layouts[name] for name in share}, over)
+                for number, share in enumerate(shares)
+            ]
+            lines = {str(line["name"]): line for job in jobs for line in job.result()}
+        except BaseException:
+            # The pool waits for its threads, and they for their children: those must end first, and no others begin.
+            over.set()
+            process.end_all()
+            raise
     return {name: _result(root, by_name[name], found, lines.get(name)) for name, found in layouts.items()}
 
 
@@ -173,12 +181,12 @@ def _shared(layouts: Mapping[str, Layout], count: int) -> list[list[str]]:
     return shares
 
 
-def _share(root: str, place: Path, layouts: Mapping[str, Layout]) -> list[Any]:
-    """The lines of a worker; where it crashes, another goes on behind what it was at."""
+def _share(root: str, place: Path, layouts: Mapping[str, Layout], over: Event) -> list[Any]:
+    """The lines of a worker; where it crashes, another goes on behind what it was at, unless all is ``over``."""
     out = place.with_suffix(".out")
     out.touch(0o600)
     pending = list(layouts)
-    while pending:
+    while pending and not over.is_set():
         request = {
             "root": root,
             "out": str(out),
