@@ -17,15 +17,10 @@ import pytest
 from kit.check import contract
 from kit.cli import Answer, Cli, finish
 from kit.index import Fault, Index, Server, serve
-from kit.wheels import Wheel
+from kit.mounts import mounted
+from kit.wheels import Wheel, noise
 
 _PATIENCE = 60.0
-
-
-def noise(size: int, seed: str = "") -> str:
-    """Text of ``size`` characters that hardly compresses, the same every time."""
-    blocks = (hashlib.sha512(f"{seed}{number}".encode()).hexdigest() for number in range(size // 128 + 1))
-    return "".join(blocks)[:size]
 
 
 SIX = Wheel(name="six", version="1.0.0")
@@ -221,23 +216,6 @@ def test_two_creates_of_one_name(tmp_path: Path) -> None:
         hold.unlink()
         done(finish(first))
         assert cli.installed() == {"six": "1.0.0"}
-
-
-@contextmanager
-def mounted(folder: Path, options: str) -> Iterator[Path]:
-    """A tmpfs of its own; the test is skipped where none can be mounted."""
-    folder.mkdir(parents=True, exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-    try:
-        mount = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:
-        pytest.skip(f"no mount: {error}")
-    if mount.returncode:
-        pytest.skip(f"a tmpfs cannot be mounted: {mount.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_disk_that_fills(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ repair demo
 accept demo
 lock demo
 export demo --format requirements
+bundle demo
+create --bundle demo.tar --name carried
 rebuild demo
 history demo
 diff demo/1.1 demo

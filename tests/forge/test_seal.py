@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 from forge import small_home
+from kit import packages
+from kit.channel import Channel
 from kit.check import ended
 from kit.cli import Cli, finish
 from kit.index import Index, Server, serve
@@ -123,6 +125,28 @@ def test_nobody_changes_it_by_hand_until_it_is_opened(house: tuple[Cli, Server],
         assert done.returncode == 0, done.stderr
     assert cli.installed() == {"six": "2.0.0", "new": "1.0.0"}
     clean(cli, "neighbour")
+
+
+@pytest.mark.slow
+def test_a_sealed_environment_of_conda_tells_pip_who_keeps_it(tmp_path: Path) -> None:
+    need_plain(tmp_path)
+    channel = Channel(packages=[packages.packed_python(), packages.pip()])
+    with serve({"forge": channel, "pypi": Index(artefacts=[SIX, NEW])}) as server:
+        cli = Cli(root=tmp_path, plain=True)
+        conda = {"channels": [server.url("forge")]}
+        profile(cli, server, backend="conda", conda=conda, sealed=True)
+        ended(cli.run("create", "demo"))
+        command = [str(cli.link() / "bin/python"), "-m", "pip", "install", "--index-url", server.url("pypi"), "new"]
+        options: dict[str, Any] = {"env": {"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}, "text": True}
+        done = subprocess.run(command, check=False, capture_output=True, **options)
+        assert done.returncode == 1
+        assert "externally-managed-environment" in done.stderr
+        assert "envforge unseal demo" in done.stderr
+        clean(cli, "demo")
+        ended(cli.run("unseal", "demo"))
+        clean(cli, "demo")
+        subprocess.run(command, check=True, capture_output=True, **options)
+        assert cli.installed() == {"six": "1.0.0", "new": "1.0.0"}
 
 
 @pytest.mark.slow

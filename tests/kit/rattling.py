@@ -26,13 +26,23 @@ class Made:
 
 
 def make(
-    root: Path, channel: str, *specs: str, name: str = "env", auth: str | None = None, subdirs: Sequence[str] = ()
+    root: Path,
+    channel: str,
+    *specs: str,
+    name: str = "env",
+    auth: str | None = None,
+    subdirs: Sequence[str] = (),
+    explicit: Path | None = None,
 ) -> Made:
     """Make ``root/NAME`` from one channel, nothing of the host's in reach; the cache is in ``root`` too.
 
-    ``auth``: ``user:password``. ``subdirs``: solve for these and install nothing.
+    ``auth``: ``user:password``. ``subdirs``: solve for these and install nothing. ``explicit``: a list of packages
+    instead of specs.
     """
-    order = {"root": str(root), "channel": channel, "specs": specs, "name": name, "auth": auth, "subdirs": [*subdirs]}
+    order = {
+        "root": str(root), "channel": channel, "specs": specs, "name": name, "auth": auth, "subdirs": [*subdirs],
+        "explicit": str(explicit) if explicit is not None else None,
+    }  # fmt: skip
     environment = {"PATH": os.environ["PATH"], "HOME": str(root)}
     command = [sys.executable, __file__, json.dumps(order)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -53,7 +63,8 @@ async def _make(order: dict[str, Any]) -> list[str]:
     root = Path(order["root"])
     records = await rattler.solve(
         [rattler.Channel(order["channel"])],
-        order["specs"],
+        # A text would be read strictly: without `name=version=build`, which is what conda writes.
+        _listed(Path(order["explicit"])) if order["explicit"] else [rattler.MatchSpec(each) for each in order["specs"]],
         gateway=rattler.Gateway(cache_dir=root / "cache/repodata", client=client),
         platforms=order["subdirs"] or None,
     )
@@ -61,6 +72,16 @@ async def _make(order: dict[str, Any]) -> list[str]:
         prefix = root / order["name"]
         await rattler.install(records, prefix, cache_dir=root / "cache/pkgs", client=client, show_progress=False)
     return [record.file_name for record in records]
+
+
+def _listed(path: Path) -> list[Any]:
+    """Each address of an explicit list with its hash, as what must be installed."""
+    import rattler
+    from rattler.explicit_environment import ExplicitEnvironmentSpec
+
+    found = ExplicitEnvironmentSpec.from_path(path)
+    assert str(found.platform) == str(rattler.Subdir.current())
+    return [rattler.MatchSpec.from_url(entry.url) for entry in found.packages]
 
 
 def _main(order: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from .session import Globals
 VERBS = (
     "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff",
     "audit", "suggest", "repair", "accept", "adopt", "import", "rebuild", "rollback", "run", "seal", "unseal", "lock",
-    "export", "prune", "remove",
+    "export", "bundle", "prune", "remove",
 )  # fmt: skip
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from envforge.model.profile import Profile
+from envforge.model.profile import DEFAULT_CHANNEL, Profile
 from envforge.model.settings import Settings
 
 from .origins import ORIGIN, Origin, credentials
-
-DEFAULT_CHANNEL = "conda-forge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

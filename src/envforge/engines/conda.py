@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from envforge.model.errors import EnvforgeError
+from envforge.model.repodata import said, spec_name
 from envforge.model.state import Distribution, State, package_key, packages, shown
 from envforge.system import environ, process
 from envforge.system.http import Proxies, without_credentials
@@ -123,6 +124,18 @@ class Conda:
             return ()
         answer = self._ask({"do": "cached", "records": [_record(item) for item in items]}, what="the cache")
         return tuple(item for item, there in zip(items, answer["cached"], strict=True) if not there)
+
+    def unmatched(self, questions: Iterable[tuple[Sequence[str], State]], *, what: str) -> list[list[str]]:
+        """Of each pair of match specs and a state: the specs that no package of the state is.
+
+        Raises EnvforgeError ``bad-match-spec``.
+        """
+        asked = [
+            {"specs": [*specs], "records": [_record(item) for item in packages(state).values()]}
+            for specs, state in questions
+        ]
+        found: list[list[str]] = self._ask({"do": "unmatched", "questions": asked}, what=what)["unmatched"]
+        return found
 
     def folder(self, item: Distribution) -> Path:
         """Where the cache has a package unpacked, if it has."""
@@ -264,7 +277,7 @@ def prefix_too_long(prefix: Path) -> EnvforgeError:
     )
 
 
-def _record(item: Distribution) -> dict[str, Any]:
+def _record(item: Distribution) -> Mapping[str, Any]:
     """What the worker installs from; raises EnvforgeError where the records do not hold it."""
     if item.repodata is None:
         raise EnvforgeError(
@@ -272,8 +285,7 @@ def _record(item: Distribution) -> dict[str, Any]:
             f"what the channel said of the conda package `{shown(item.name)}` {item.version} is not recorded",
             hint="`envforge rebuild ENV --fresh` solves the profile anew",
         )
-    data: dict[str, Any] = json.loads(item.repodata)
-    return data
+    return said(item)
 
 
 def _package(data: Mapping[str, Any], channel: str | None, requested: set[str]) -> Distribution:
@@ -291,18 +303,6 @@ def _package(data: Mapping[str, Any], channel: str | None, requested: set[str]) 
         installer="conda",
         repodata=json.dumps(kept, sort_keys=True),
     )
-
-
-def depends(item: Distribution) -> tuple[str, ...]:
-    """The match specs that a package requires."""
-    return tuple(_record(item).get("depends", ())) if item.repodata is not None else ()
-
-
-def spec_name(spec: str) -> str:
-    """The package that a match spec is about."""
-    bare = spec.rpartition("::")[2].strip()
-    found = re.match(r"[A-Za-z0-9_.-]+", bare)
-    return found[0].lower() if found else bare
 
 
 def _stem(item: Distribution) -> str:

@@ -146,6 +146,21 @@ class Work:
         index = await rattler.package_cache.PackageCache(self._cache / "pkgs").index()
         return {"cached": [index.contains_record(record(each)) for each in self._request["records"]]}
 
+    async def unmatched(self) -> dict[str, Any]:
+        """Of each question the match specs that none of its records is."""
+        left = []
+        for question in self._request["questions"]:
+            records = [record(each) for each in question["records"]]
+            specs = [(text, rattler.MatchSpec(text)) for text in question["specs"]]
+            left.append([text for text, spec in specs if not any(fits(spec, each) for each in records)])
+        return {"unmatched": left}
+
+
+def fits(spec: rattler.MatchSpec, found: rattler.RepoDataRecord) -> bool:
+    """`MatchSpec.matches` does not look at the channel."""
+    place = spec.channel.base_url if spec.channel is not None else found.channel
+    return spec.matches(found) and place.rstrip("/") == found.channel.rstrip("/")
+
 
 def main() -> None:
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))

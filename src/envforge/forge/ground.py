@@ -12,12 +12,13 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from envforge.engines.channels import channels
-from envforge.engines.conda import Conda, depends, spec_name, subdir
+from envforge.engines.conda import Conda, subdir
 from envforge.engines.pages import write_atomically
 from envforge.model.errors import EnvforgeError
 from envforge.model.machine import InterpreterFacts, Machine
 from envforge.model.profile import Action, Backend, Profile
 from envforge.model.progress import Working
+from envforge.model.repodata import depends, spec_name
 from envforge.model.state import Distribution, Origin, State, distributions, package_key, packages, shown
 from envforge.probe import interpreter, pythons, stubs
 from envforge.probe import machine as machines

@@ -47,7 +47,7 @@ def _look(root: str) -> Observation:
     debris: list[Debris] = []
     unreadable: dict[str, str] = {}
     found: list[tuple[Info, Contents | None, conda_meta.Record | None]] = []
-    records = _records(root, sites, claims, unreadable)
+    records = _records(root, sites, claims, unreadable, debris)
     for info in _chosen(list(_infos(root, sites, debris)), debris):
         unreadable.update({f"{info.path}/{file}".rstrip("/"): why for file, why in info.unreadable})
         bringer = _bringer(info, claims)
@@ -77,10 +77,14 @@ def _look(root: str) -> Observation:
 
 
 def _records(
-    root: str, sites: tuple[str, ...], claims: Claims, unreadable: dict[str, str]
+    root: str, sites: tuple[str, ...], claims: Claims, unreadable: dict[str, str], debris: list[Debris]
 ) -> dict[str, conda_meta.Record]:
     """Key -> what conda-meta says of the package, its files claimed."""
-    records = {package_key(record.name): record for record in conda_meta.read(root, sites, unreadable)}
+    broken: list[str] = []
+    records = {package_key(record.name): record for record in conda_meta.read(root, sites, unreadable, broken)}
+    for path in broken:
+        name = path.rpartition("/")[2].removesuffix(".json").rsplit("-", 2)[0]
+        debris.append(Debris(kind="record-missing", name=name, path=path))
     for key, record in records.items():
         conda_meta.claim(record, key, claims)
     return records
@@ -146,7 +150,7 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     root = os.path.realpath(prefix)
     sites = tuple(found_sites(root))
     claims = Claims()
-    _records(root, sites, claims, {})
+    _records(root, sites, claims, {}, [])
     infos = {info.name: info for info in _chosen(list(_infos(root, sites, [])), []) if _bringer(info, claims) is None}
     for info in infos.values():
         claim(info, root, sites, claims)
@@ -239,6 +243,7 @@ def _package(key: str, record: conda_meta.Record, tree: Tree) -> Distribution:
         contents=record.contents,
         record=tree.sha256(record.path),
         installer="conda",
+        repodata=record.repodata,
     )
 
 

@@ -15,6 +15,7 @@ from envforge.model.plan import Plan
 from envforge.model.repair import Repair
 from envforge.model.result import Build, Result
 from envforge.model.views import (
+    BundleView,
     DiffView,
     ExportView,
     HistoryView,
@@ -53,6 +54,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     Switch: building.switch,
     LockView: exporting.lock,
     ExportView: exporting.export,
+    BundleView: exporting.bundle,
     SuggestView: suggesting.suggest,
 }
 
