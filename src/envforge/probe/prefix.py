@@ -116,7 +116,7 @@ def owned(prefix: Path) -> tuple[Owned, ...]:
         root = os.path.realpath(prefix)
         sites = tuple(found_sites(root))
         claims = Claims()
-        _records(root, sites, claims, {})
+        _records(root, sites, claims, {}, [])
         brought = {info.name: (info, _bringer(info, claims)) for info in _chosen(list(_infos(root, sites, [])), [])}
         for info, bringer in brought.values():
             if bringer is None:
