@@ -23,6 +23,7 @@ list
 show demo
 path demo
 audit demo --deep
+suggest demo
 repair demo
 accept demo
 lock demo

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,6 +89,7 @@ def surplus(cache: Path, held: Held) -> Surplus:
             own[name].append(file)
         elif name and exact and file.name not in staying:
             own[whose.get(file.name, "")].append(file)
+    _add_code(cache / "imports", held.names, own)
     own[""] += _entries(cache / "scratch")
     for what, sha256, paths in _conda(cache, held):
         own[what] += paths
@@ -135,6 +136,14 @@ def _conda(cache: Path, held: Held) -> Iterator[tuple[str, str, tuple[Path, ...]
 
 def _there(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(path for path in paths if path.exists())
+
+
+def _add_code(folder: Path, held: Collection[str], own: dict[str, list[Path]]) -> None:
+    """What is kept of the imports in the code of distributions; of ``held`` names that of every version stays."""
+    for file in _entries(folder):
+        name = file.name.rpartition("-")[0]
+        if name not in held:
+            own[name].append(file)
 
 
 def _superseded(wheel: Unpacked, held: Held) -> bool:

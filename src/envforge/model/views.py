@@ -379,3 +379,41 @@ class ExportView:
     files: Mapping[str, str]
     lost: tuple[str, ...]
     written: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Importer:
+    """Who imports a module that it does not require. ``place``: file and line, relative to site-packages."""
+
+    distribution: str
+    version: str
+    module: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """One line of a ``backfill``. ``present``: the distribution is there, but for others' sake.
+
+    ``assumed``: its name is taken from the module's, which nothing confirms.
+    """
+
+    requirement: str
+    present: bool
+    assumed: bool
+    importers: tuple[Importer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestView:
+    """``distributions``: how many were looked at; ``read``: of how many the code was read, since nothing was kept.
+
+    ``unread``: files, relative to site-packages, of which nothing is known.
+    """
+
+    environment: str
+    generation: int
+    backfill: tuple[Suggestion, ...]
+    distributions: int
+    read: int
+    unread: tuple[str, ...] = ()
