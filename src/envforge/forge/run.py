@@ -17,7 +17,7 @@ from envforge.model.profile import Profile
 from envforge.model.progress import Note
 from envforge.system import environ, process
 
-from . import launching
+from . import inside, launching
 from .activating import activated
 from .path import current
 from .profiles import recorded
@@ -59,6 +59,7 @@ def run(shop: Shop, name: str, command: Sequence[str], *, strict: bool = False) 
         shop.tell(Note(text=text, level="warning"))
     # Only now: in one of conda's, packages' own code may run here.
     host = {key: value for key, value in environ.variables().items() if key not in _LEAKS}
+    host[inside.MODELS] = str(shop.home.models)
     variables = activated(host, prefix, name, profile.variables, shop.tell)
     program = find(argv[0], variables["PATH"], profile)
     sys.stdout.flush()

@@ -33,6 +33,7 @@ class Parts:
     guards: list[Tree] = field(default_factory=list)
     ignore: list[Tree] = field(default_factory=list)
     smoke: list[Tree] = field(default_factory=list)
+    models: list[Tree] = field(default_factory=list)
     environment: dict[str, Tree] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
 
@@ -40,8 +41,8 @@ class Parts:
 def expand(profile: Tree, places: Places) -> Parts:
     """The parts of a profile with every recipe step replaced by the recipe's own parts.
 
-    Guards, ignored findings and smoke checks of the recipes come first, the profile's own after them; of variables
-    the profile's win, and two recipes that disagree about one are a mistake.
+    Guards, ignored findings, smoke checks and models of the recipes come first, the profile's own after them; of
+    variables the profile's win, and two recipes that disagree about one are a mistake.
     """
     parts = Parts()
     own = profile.entries("environment")
@@ -53,6 +54,7 @@ def expand(profile: Tree, places: Places) -> Parts:
     parts.guards += profile.items("guards")
     parts.ignore += profile.items("ignore")
     parts.smoke += profile.items("smoke")
+    parts.models += profile.items("models")
     parts.environment |= own
     return parts
 
@@ -82,6 +84,7 @@ def _expand_step(step: Tree, places: Places, parts: Parts, own: Mapping[str, Tre
     parts.guards += filled.items("guards")
     parts.ignore += filled.items("ignore")
     parts.smoke += filled.items("smoke")
+    parts.models += filled.items("models")
     for variable, value in filled.entries("environment").items():
         before = parts.environment.setdefault(variable, value)
         if before.value != value.value and variable not in own:

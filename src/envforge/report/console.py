@@ -21,6 +21,7 @@ from envforge.model.views import (
     HistoryView,
     ListView,
     LockView,
+    ModelsView,
     ProfilesView,
     PruneView,
     RemoveView,
@@ -29,7 +30,7 @@ from envforge.model.views import (
     SuggestView,
 )
 
-from . import auditing, building, exporting, looking, page, pruning, suggesting, taking
+from . import auditing, building, exporting, looking, models, page, pruning, suggesting, taking
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -56,6 +57,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     ExportView: exporting.export,
     BundleView: exporting.bundle,
     SuggestView: suggesting.suggest,
+    ModelsView: models.models,
 }
 
 
