@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -122,17 +123,19 @@ def test_killed_midway_the_next_one_goes_on_and_nobody_sees_half_of_it(cli: Cli,
     hub.held = LARGE
     child = cli.start("models", "demo", "--fetch")
     assert hub.holding.wait(60)
+    part = folder(cli).with_name(".main.part")
+    half = len(WEIGHTS) // 2
+    while sum(path.stat().st_size for path in part.rglob("*.incomplete")) < half:
+        assert child.poll() is None
+        sleep(0.02)
     child.send_signal(signal.SIGKILL)
     assert finish(child).exit != 0
-    part = folder(cli).with_name(".main.part")
-    begun = sum(path.stat().st_size for path in part.rglob("*.incomplete"))
-    assert 0 < begun < len(WEIGHTS)
     assert not folder(cli).exists()
     assert conditions(ended(cli.run("models", "demo")))["Qwen/tiny"] == ("partial", False)
     hub.held = None
     hub.requests.clear()
     assert conditions(ended(cli.run("models", "demo", "--fetch")))["Qwen/tiny"] == ("whole", True)
-    assert hub.fetched(LARGE)[0] == f"bytes={begun}-"
+    assert hub.fetched(LARGE)[0] == f"bytes={half}-"
     assert (folder(cli) / LARGE).read_bytes() == WEIGHTS
     assert not part.exists()
 
@@ -150,8 +153,8 @@ def test_a_changed_file_is_a_finding_and_fetched_again(cli: Cli, hub: Hub) -> No
     found = ended(cli.run("models", "demo", "--check"), 3)
     told = {(each["id"], each["subject"]): each["evidence"] for each in found.document["findings"]}
     assert told == {
-        ("file-modified", "Qwen/tiny"): {"files": [LARGE]},
-        ("file-missing", "Qwen/other"): {"files": ["config.json"]},
+        ("file-modified", "Qwen/tiny"): {"paths": [LARGE]},
+        ("file-missing", "Qwen/other"): {"paths": ["config.json"]},
     }
     hub.requests.clear()
     mended = ended(cli.run("models", "demo", "--check", "--fetch"))

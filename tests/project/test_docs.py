@@ -179,6 +179,7 @@ FORMS: dict[str, tuple[type[forms.Form], ...]] = {
     "guards": (forms.GuardForm,),
     "ignore": (forms.IgnoreForm,),
     "smoke": (forms.SmokeForm,),
+    "models": (forms.ModelForm,),
     "Recipes": (forms.RecipeForm, forms.ParameterForm, forms.ReleaseForm),
 }
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from envforge.model.finding import Finding, Severity
 from envforge.model.models import Kept
 
+_NAMED = 10
+
 
 def changed_model(name: str, kept: Kept, found: Mapping[str, str | None], remedy: str) -> Iterator[Finding]:
     """``found``: path -> the sha256 that it has now, None where it is gone. At most one finding of each id."""
@@ -19,6 +21,6 @@ def changed_model(name: str, kept: Kept, found: Mapping[str, str | None], remedy
                 severity=Severity.ERROR,
                 subject=name,
                 message=f"of the model `{name}`, {len(paths)} of {len(kept.files)} files are {how}",
-                evidence={"files": paths},
+                evidence={"paths": paths[:_NAMED]},
                 remedy=remedy,
             )
