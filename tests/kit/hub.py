@@ -102,6 +102,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json({"Code": 200, "Success": True, "Data": {"Files": _entries(files)}})
         elif match := re.fullmatch(r"/api/v1/models/(.+)/repo", path):
             self._file(match[1], asked["Revision"], asked["FilePath"])
+        elif match := re.fullmatch(r"/api/v1/models/([^/]+/[^/]+?)(/revisions)?", path):
+            branches = [{"Revision": revision, "CreatedAt": 1} for revision in self.site.revisions]
+            self._json({"Code": 200, "Success": True, "Data": {"RevisionMap": {"Branches": branches, "Tags": []}}})
         else:
             self._send(404, b"")
 
@@ -181,7 +184,14 @@ def _entries(files: Mapping[str, bytes]) -> list[dict[str, Any]]:
     return [
         *({"Path": folder, "Name": folder, "Type": "tree", "Size": 0, "Sha256": ""} for folder in sorted(folders)),
         *(
-            {"Path": path, "Name": path, "Type": "blob", "Size": len(data), "Sha256": listing(data)["sha256"]}
+            {
+                "Path": path,
+                "Name": path,
+                "Type": "blob",
+                "Revision": COMMIT,
+                "Size": len(data),
+                "Sha256": listing(data)["sha256"],
+            }
             for path, data in files.items()
         ),
     ]

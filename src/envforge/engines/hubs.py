@@ -22,7 +22,7 @@ ELSEWHERE = frozenset({"hub-unreachable", "model-not-found", "model-not-fetched"
 """Codes of errors after which another mirror may still serve."""
 
 _UNREACHABLE = frozenset(
-    {"ConnectionError", "ConnectError", "Timeout", "TimeoutException", "TimeoutError", "ProxyError"}
+    {"ConnectionError", "ConnectError", "Timeout", "TimeoutException", "TimeoutError", "ProxyError", "RetryError"}
 )
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _REFUSED = frozenset({401, 403})

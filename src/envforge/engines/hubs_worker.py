@@ -78,7 +78,8 @@ def _failure(error: BaseException) -> Found:
     while at is not None and len(chain) < _CHAIN:
         chain.append(at)
         at = at.__cause__ or at.__context__
-    answers = [getattr(each, "response", None) for each in chain]
+    # Some libraries give the answer to the error as its only argument.
+    answers = [getattr(each, "response", None) for each in chain] + [each.args[0] for each in chain if each.args]
     statuses = [getattr(each, "status_code", None) for each in (*answers, *chain)]
     return {
         "kinds": [kind.__name__ for each in chain for kind in type(each).__mro__],
