@@ -269,14 +269,15 @@ def test_a_machine() -> None:
 
 
 def test_profiles_with_cards_and_reasons() -> None:
-    fit = Fit(index=0, card="Tesla V100", compute_capability="7.0", fits=True)
-    other = Fit(index=1, card="RTX 3090", compute_capability="8.6", fits=False, reason="compute capability 8.6")
+    fit = Fit(index=0, card="Tesla V100", uuid="GPU-a", compute_capability="7.0", fits=True)
+    why = "compute capability 8.6"
+    other = Fit(index=1, card="RTX 3090", uuid="GPU-b", compute_capability="8.6", fits=False, reason=why)
     entries = (
         ProfileEntry(name="one", source="/p/one.yaml", origin="shipped", summary="first", cards=(fit, other)),
         ProfileEntry(name="two", source="/p/two.yaml", origin="user", problem="/p/two.yaml:1:1: no mapping"),
         ProfileEntry(name="three", source="/p/3.yaml", origin="user", fits=False, reason="no GPU was found"),
     )
-    text = flat(read(ProfilesView(profiles=entries, gpus_status="found")))
+    text = flat(read(ProfilesView(profiles=entries, machine="box", gpus_status="found")))
     assert "fits GPU 0 Tesla V100" in text
     assert "does not fit GPU 1 RTX 3090 (compute capability 8.6): compute capability 8.6" in text
     assert "/p/two.yaml:1:1: no mapping" in text

@@ -29,6 +29,7 @@ class Fit:
 
     index: int
     card: str
+    uuid: str
     compute_capability: str
     fits: bool
     reason: str | None = None
@@ -55,7 +56,10 @@ class ProfileEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfilesView:
+    """``machine``: the name of the host whose cards these are."""
+
     profiles: tuple[ProfileEntry, ...]
+    machine: str
     gpus_status: str
 
 

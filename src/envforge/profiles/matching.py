@@ -65,7 +65,10 @@ def _card(gpu: Gpu, card: Card) -> Iterable[str]:
     capability = gpu.compute_capability
     if capability and not any(_within(card.compute_capability, wanted) for wanted in capability):
         yield f"compute capability {card.compute_capability}, the profile wants {' or '.join(capability)}"
-    memory = f"{card.memory / _GIB:.2f}"
+    if card.mig and not card.slices:
+        yield "it is in MIG mode, and none of its parts is known"
+    # Of a card in parts a program gets one part.
+    memory = f"{max((part.memory for part in card.slices), default=card.memory) / _GIB:.2f}"
     if gpu.memory_gib is not None and not _within(memory, gpu.memory_gib):
         yield f"{memory} GiB of memory, the profile wants {gpu.memory_gib} GiB"
 
