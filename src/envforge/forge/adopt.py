@@ -87,6 +87,7 @@ def adopt(shop: Shop, path: Path, profile: Profile, *, name: str | None = None) 
             files=told(seen.observation.files, {**hashed(there.prefix, notes), **seen.testimony.digests}),
             python=there.python,
             engine=_ENGINE,
+            profile=profile,
         )
         with _all_or_nothing(home, chosen):
             home.adopt(chosen, _FIRST, there.prefix)

@@ -21,11 +21,12 @@ from envforge.system import clock
 from .foreign import checked, compare, found, judge, keeper, look, names_a_path
 from .generations import beginning, linked
 from .launching import remember
-from .looking import About
+from .looking import About, worst_first
 from .path import current, require
 from .profiles import recorded
 from .shop import Shop
 from .show import moved_on
+from .suiting import findings as suiting_findings
 
 
 def audit(shop: Shop, name: str, *, deep: bool = False, profile: Profile | None = None) -> Result[Audit]:
@@ -66,6 +67,7 @@ def unkept(shop: Shop, path: Path, profile: Profile | None) -> Result[Audit]:
     seen = look(there)
     shop.tell(Working(what=None))
     findings, unknown = judge(seen, profile)
+    suiting = suiting_findings(shop, profile, seen.observation.state, None)
     return Result(
         command="audit",
         data=Audit(
@@ -77,7 +79,7 @@ def unkept(shop: Shop, path: Path, profile: Profile | None) -> Result[Audit]:
             processes=_processes(there.prefix),
             unknown=unknown,
         ),
-        findings=findings,
+        findings=worst_first((*findings, *suiting)),
     )
 
 
@@ -94,6 +96,7 @@ def _kept(shop: Shop, name: str, generation: int, *, deep: bool, profile: Profil
     shop.tell(Working(what=f"looking at {name}"))
     looked = about.look(snapshot, deep=deep)
     findings = about.findings(judged, begun.get("substitutes", {}), snapshot, looked, about.surroundings(looked))
+    findings = worst_first((*findings, *suiting_findings(shop, judged, looked.state, snapshot)))
     shop.tell(Working(what=None))
     if profile is None:
         severities = [each.severity for each in findings]

@@ -13,6 +13,7 @@ from envforge.engines.conda import LONGEST_PREFIX, prefix_too_long
 from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError, InterruptedByUserError, LeftoverError, UsageError
 from envforge.model.finding import Finding, Severity
+from envforge.model.machine import Machine
 from envforge.model.plan import Plan, StepPlan
 from envforge.model.profile import Backend, Profile
 from envforge.model.progress import Note, StepDone, Working
@@ -38,6 +39,7 @@ from .planner import Planner
 from .pruning import thin_out
 from .reach import reach, take_in
 from .shop import Shop
+from .suiting import driver_findings
 from .trust import Recorded
 
 
@@ -125,6 +127,8 @@ def build(
                 take_in(work, wheels, locked)
             reach(shop, work, planner.state, locked)
         predicted = predict(shop, work, profile, planner, machine=host, locked=locked, exact=exact)
+        driver = driver_findings(profile, planner.state, host, Severity.WARNING if any_machine else Severity.ERROR)
+        predicted = replace(predicted, findings=(*predicted.findings, *driver))
         if _open(predicted.findings):
             return Result(
                 command=command,
@@ -135,7 +139,7 @@ def build(
         if planned is not None:
             planned(predicted)
         maker = _Maker(
-            shop=shop, work=work, profile=profile, name=name, predicted=predicted, planner=planner, driver=host.driver,
+            shop=shop, work=work, profile=profile, name=name, predicted=predicted, planner=planner, host=host,
             locked=locked if exact else (), recorded=recorded,
         )  # fmt: skip
         return maker.make(command, started)
@@ -180,7 +184,7 @@ class _Maker:
         name: str,
         predicted: Plan,
         planner: Planner,
-        driver: str | None,
+        host: Machine,
         locked: Sequence[State] = (),
         recorded: Recorded | None = None,
     ) -> None:
@@ -190,7 +194,7 @@ class _Maker:
         self._name = name
         self._plan = predicted
         self._planner = planner
-        self._driver = driver
+        self._host = host
         self._locked = locked
         self._recorded = recorded
         self._done: list[StepDone] = []
@@ -319,7 +323,7 @@ class _Maker:
             self._profile,
             name=self._name,
             generation=generation,
-            driver=self._driver,
+            host=self._host,
             recorded=self._recorded,
         )
 

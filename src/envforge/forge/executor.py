@@ -11,6 +11,7 @@ from envforge.engines import activation, conda_notes
 from envforge.engines.artefacts import Artefact
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
+from envforge.model.machine import Machine
 from envforge.model.plan import StepPlan
 from envforge.model.profile import Action, Profile, Step
 from envforge.model.progress import Note, StepDone, Working
@@ -33,6 +34,7 @@ from .planner import Planner
 from .recorder import Recorder
 from .sdists import sdist_wheel
 from .shop import Shop
+from .suiting import cards
 from .timeline import Timeline
 from .trust import Recorded, Trust
 from .variants import inside as inside_key
@@ -49,7 +51,7 @@ class Stopped(Exception):  # noqa: N818 - a verdict, not an error
 
 
 class Executor:
-    """One generation under construction. ``driver``: the host's, for the record; ``recorded``: what is restored."""
+    """One generation under construction. ``host``: for the record; ``recorded``: what is restored."""
 
     def __init__(
         self,
@@ -59,7 +61,7 @@ class Executor:
         *,
         name: str,
         generation: int,
-        driver: str | None,
+        host: Machine,
         recorded: Recorded | None = None,
     ) -> None:
         self._shop = shop
@@ -67,7 +69,9 @@ class Executor:
         self._profile = profile
         self._name = name
         self._generation = generation
-        self._recorder = Recorder(shop=shop, work=work, name=name, generation=generation, driver=driver)
+        self._recorder = Recorder(
+            shop=shop, work=work, name=name, generation=generation, driver=host.driver, cards=cards(profile, host)
+        )
         self.prefix = shop.home.prefix(name, generation)
         self.journal = Journal(shop.home.journal(name, generation))
         self._trust = Trust(work.known, self.prefix, recorded)

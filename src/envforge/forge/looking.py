@@ -223,9 +223,13 @@ def gathered(
     found = [*told, *surrounding_rules.findings(facts)]
     known = {each.key for each in found}
     found += [_as_far_as_known(each, facts) for each in guards if each.key not in known]
+    return worst_first(lowered(each, profile.ignore) for each in found)
+
+
+def worst_first(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings in the order in which they are told."""
     rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
-    lower = (lowered(each, profile.ignore) for each in found)
-    return tuple(sorted(lower, key=lambda each: (rank[each.severity], each.key)))
+    return tuple(sorted(found, key=lambda each: (rank[each.severity], each.key)))
 
 
 def _as_far_as_known(finding: Finding, facts: Surroundings) -> Finding:

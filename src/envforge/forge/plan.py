@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from .bench import Bench, bench
 from .ground import Ground, ground
 from .planner import Planner, distribution, to_fetch
 from .shop import Shop
+from .suiting import concerned, driver_findings
 
 # Unpacked, the wheels of a GPU environment take some 2.4 times their size (11.6 GB from 4.9 GB, measured on xinv100).
 # The figure is used only for files that were never installed from this cache.
@@ -39,6 +41,11 @@ def plan(shop: Shop, profile: Profile, *, machine: Machine | None = None, no_bui
         planner = first_planner(shop, work, profile, under, no_build=no_build)
         host = machine or (machines.look(shop.home.root, software=False) if profile.gpu else None)
         predicted = predict(shop, work, profile, planner, machine=host)
+        if host is None and concerned(profile, planner.state):
+            host = machines.look(shop.home.root, software=False)
+        if host is not None:
+            driver = driver_findings(profile, planner.state, host)
+            predicted = replace(predicted, findings=(*predicted.findings, *driver))
     return Result(command="plan", data=predicted, findings=predicted.findings)
 
 
