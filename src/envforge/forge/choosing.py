@@ -169,7 +169,7 @@ def _tell(shop: Shop, profile: Profile, host: Machine, choices: Sequence[Choice]
 
 def _absent(message: str, host: Machine, cause: str = "") -> EnvforgeError:
     failed = host.gpus_status if host.gpus_status.startswith("failed") else ""
-    there = "\n".join(listed(host.gpus)) or "no GPU is there"
+    there = "\n".join(listed(host.gpus)) or ("" if failed else "no GPU is there")
     return EnvforgeError(
         "gpu-not-there",
         message,

@@ -90,7 +90,7 @@ def machine(value: Machine, *, verbose: bool) -> list[RenderableType]:
         )
         lines.append(page.indent(text))
         lines += [page.indent(page.indent(_part(part, verbose=verbose))) for part in card.slices]
-    if len(value.asked) > 1 or value.gpus_status.startswith("failed"):
+    if len(value.asked) > 1:
         lines += [page.indent(Text(f"{each.who}: {each.status}", style="dim")) for each in value.asked]
     if value.toolkits:
         lines.append(Text("CUDA toolkits", style="bold"))
