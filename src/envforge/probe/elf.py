@@ -1,7 +1,8 @@
 """One compiled file, as it lies on the disk: what it needs, what it has, and for which GPUs.
 
-pyelftools reads the headers; what may be long (symbols, GPU code) is unpacked in bulk, and what a broken file could make
-endless is bounded by the file's size. Nothing is mapped: a file that another process shortens would end this one.
+pyelftools reads the header and the segments; what may be long (sections, symbols, GPU code) is unpacked in bulk, which
+takes a tenth of the time, and what a broken file could make endless is bounded by its size. Nothing is mapped: a file
+that another process shortens would end this one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from elftools.elf.elffile import ELFFile
 
 from envforge.model.native import Elf, GpuCode, Symbols
 
+from . import fatbin
+
 MAGIC: Final = b"\x7fELF"
 _LARGEST = 1 << 28  # bytes of a table of symbols or names; that of the largest known library has 20 million
 _MACHINES: Final = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_386": "i386", "EM_PPC64": "ppc64le"}
@@ -26,19 +29,16 @@ _KINDS: Final = {"ET_DYN": "library", "ET_EXEC": "program", "ET_REL": "object"}
 
 # Of elf(5).
 _SYMBOL = struct.Struct("<IBBHQQ")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_NOBITS = 8
 _TAG = struct.Struct("<qQ")
 _NEED, _NEED_ONE = struct.Struct("<HHIII"), struct.Struct("<IHHII")
 _DEFINITION, _DEFINITION_NAME = struct.Struct("<HHHHIII"), struct.Struct("<II")
 _NULL, _NEEDED, _SONAME, _RPATH, _RUNPATH, _FLAGS_1 = 0, 1, 14, 15, 29, 0x6FFFFFFB
 _PIE = 0x08000000
-_WEAK, _BINDINGS = 2, frozenset({1, 2, 10})
+_VERSION_WEAK = 2
+_BINDINGS, _STRONG = frozenset({1, 2, 10}), frozenset({1, 10})  # global, weak, unique
 _HIDDEN = 0x8000
-
-# Of a section `.nv_fatbin`, see docs/how-it-works.md.
-_FATBIN, _ENTRY = struct.Struct("<IHHQ"), struct.Struct("<H2xIQ12xI8xQ8xQ")
-_FATBIN_MAGIC = 0xBA55ED50
-_CODE: Final = {1: "ptx", 2: "elf"}
-_VARIANTS: Final = {0: "", 1: "a", 2: "f"}
 
 
 class _TroubleError(Exception):
@@ -104,13 +104,14 @@ class _File:
     size: int
     file: Any
     known: Elf
-    sections: dict[str, Any] = field(default_factory=dict)
+    sections: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Name -> offset and size, of those that lie in the file."""
 
     def whole(self) -> Elf:
         if self.known.kind == "object":
             return self.known
         self._bounds()
-        self.sections = {each.name: each for each in self.file.iter_sections()}
+        self.sections = self._table()
         known = self._dynamic()
         strings = self._data(".dynstr")
         versions, needs = self._needs(strings)
@@ -128,9 +129,6 @@ class _File:
     def _bounds(self) -> None:
         """Raise _TroubleError where the headers speak of what is not there."""
         header = self.file.header
-        count = self.file.num_sections()
-        if count and (header["e_shentsize"] != 64 or header["e_shoff"] + count * 64 > self.size):
-            raise _TroubleError("it is truncated: its table of sections is not there")
         if header["e_phnum"] and header["e_phoff"] + header["e_phnum"] * header["e_phentsize"] > self.size:
             raise _TroubleError("it is truncated: its table of segments is not there")
         for segment in self.file.iter_segments():
@@ -138,10 +136,21 @@ class _File:
             if segment["p_type"] in {"PT_LOAD", "PT_DYNAMIC"} and end > self.size:
                 raise _TroubleError(f"it is truncated: it has {self.size} bytes, {end} are to be loaded")
 
+    def _table(self) -> dict[str, tuple[int, int]]:
+        header = self.file.header
+        count, start = header["e_shnum"], header["e_shoff"]
+        if not count:
+            return {}
+        if header["e_shentsize"] != _SECTION.size:
+            raise _TroubleError("its table of sections is damaged")
+        rows = list(_SECTION.iter_unpack(self._at(start, count * _SECTION.size, "table of sections")))
+        names = self._at(*rows[header["e_shstrndx"]][4:6], "names of sections")
+        return {_text(names, name): (offset, size) for name, kind, _, _, offset, size, *_ in rows if kind != _NOBITS}
+
     def _data(self, name: str) -> bytes:
         """A section's bytes; none where there is no such section."""
         section = self.sections.get(name)
-        return b"" if section is None else self._at(section["sh_offset"], section["sh_size"], name)
+        return b"" if section is None else self._at(*section, name)
 
     def _at(self, offset: int, size: int, name: str) -> bytes:
         if offset + size > self.size:
@@ -182,7 +191,7 @@ class _File:
             library = _text(strings, file)
             for _, (_, flags, index, name, _) in _chain(data, _NEED_ONE, offset + first, count):
                 versions[index & ~_HIDDEN] = (library, _text(strings, name))
-                if not flags & _WEAK:
+                if not flags & _VERSION_WEAK:
                     needs.setdefault(library, set()).add(_text(strings, name))
         return versions, needs
 
@@ -216,39 +225,19 @@ class _File:
             if section:
                 if binding in _BINDINGS:
                     offers.setdefault(version & 0x7FFF, []).append(strings[name : end(b"\0", name)])
-            elif binding == 1 or binding == 10:
+            elif binding in _STRONG:
                 wants.setdefault(version & 0x7FFF, []).append(strings[name : end(b"\0", name)])
+        nothing = (None, None)
         return (
-            tuple(
-                Symbols(names=_lines(names), library=versions.get(index, (None, None))[0], version=versions.get(index, (None, None))[1])
-                for index, names in sorted(wants.items())
-            ),
+            tuple(_wanted(names, *versions.get(index, nothing)) for index, names in sorted(wants.items())),
             tuple(Symbols(names=_lines(names), version=defined.get(index)) for index, names in sorted(offers.items())),
         )
 
     def _code(self) -> Iterator[GpuCode]:
-        section = self.sections.get(".nv_fatbin")
-        if section is None or section["sh_type"] == "SHT_NOBITS":
-            return
-        at, end = section["sh_offset"], section["sh_offset"] + section["sh_size"]
-        if end > self.size:
+        start, size = self.sections.get(".nv_fatbin", (0, 0))
+        if start + size > self.size:
             raise _TroubleError("it is truncated: its .nv_fatbin is not all there")
-        descriptor = self.stream.fileno()
-        while at + _FATBIN.size <= end:
-            magic, _, header, length = _FATBIN.unpack(os.pread(descriptor, _FATBIN.size, at))
-            if magic != _FATBIN_MAGIC:
-                at += 8  # padding
-                continue
-            at += header
-            stop = min(at + length, end)
-            while at + _ENTRY.size <= stop:
-                kind, size, payload, arch, flags, _ = _ENTRY.unpack(os.pread(descriptor, _ENTRY.size, at))
-                if kind in _CODE:
-                    yield GpuCode(kind=_CODE[kind], arch=arch, variant=_VARIANTS.get((flags >> 20) & 3, ""))
-                if size < _ENTRY.size:
-                    raise _TroubleError("its .nv_fatbin is damaged")
-                at += size + payload
-            at = (stop + 7) & ~7
+        yield from fatbin.codes(self.stream.fileno(), start, start + size)
 
 
 def _chain(data: bytes, form: struct.Struct, start: int = 0, count: int | None = None) -> Iterator[tuple[int, Any]]:
@@ -265,6 +254,10 @@ def _chain(data: bytes, form: struct.Struct, start: int = 0, count: int | None =
 
 def _text(strings: bytes, offset: int) -> str:
     return strings[offset : strings.find(b"\0", offset)].decode("utf-8", "surrogateescape")
+
+
+def _wanted(names: list[bytes], library: str | None, version: str | None) -> Symbols:
+    return Symbols(names=_lines(names), version=version, library=library)
 
 
 def _lines(names: list[bytes]) -> str:
