@@ -60,3 +60,68 @@ class Elf:
     needs: tuple[tuple[str, tuple[str, ...]], ...] = ()
     defines: tuple[str, ...] = ()
     code: tuple[GpuCode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """One compiled file of an environment, as far as it is told. ``path`` is relative to the prefix, or to the wheel."""
+
+    path: str
+    owner: str | None
+    kind: str = "library"
+    machine: str | None = None
+    trouble: str | None = None
+    code: tuple[GpuCode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfound:
+    """A file that no loader could load here: ``libraries`` that it needs are nowhere in its reach.
+
+    ``driver``: all of them come with the GPU's driver. ``sought``: it says itself where in the environment one of them
+    has to lie, beside another distribution's or bundled with it.
+    """
+
+    path: str
+    owner: str | None
+    libraries: tuple[str, ...]
+    driver: bool = False
+    sought: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unresolved:
+    """Strong undefined symbols of one file that nothing in its reach defines.
+
+    ``library``: the one that should have them, as far as that can be told; ``provider``: where it was found, relative
+    to the prefix or absolute; ``provides``: its owner. ``loaded``: Python imports the file, or another needs it.
+    """
+
+    path: str
+    owner: str | None
+    symbols: tuple[str, ...]
+    version: str | None = None
+    library: str | None = None
+    provider: str | None = None
+    provides: str | None = None
+    loaded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a guard wants to know: which files are ``library``, and which of these do not define ``symbol``."""
+
+    symbol: str
+    library: str
+    found: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """The compiled files of one environment. ``objects`` is sorted by path."""
+
+    objects: tuple[Compiled, ...] = ()
+    unfound: tuple[Unfound, ...] = ()
+    unresolved: tuple[Unresolved, ...] = ()
+    asked: tuple[Asked, ...] = ()

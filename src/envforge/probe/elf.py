@@ -144,7 +144,8 @@ class _File:
         if header["e_shentsize"] != _SECTION.size:
             raise _TroubleError("its table of sections is damaged")
         rows = list(_SECTION.iter_unpack(self._at(start, count * _SECTION.size, "table of sections")))
-        names = self._at(*rows[header["e_shstrndx"]][4:6], "names of sections")
+        _, _, _, _, offset, size, *_ = rows[header["e_shstrndx"]]
+        names = self._at(offset, size, "names of sections")
         return {_text(names, name): (offset, size) for name, kind, _, _, offset, size, *_ in rows if kind != _NOBITS}
 
     def _data(self, name: str) -> bytes:
