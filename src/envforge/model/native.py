@@ -64,7 +64,7 @@ class Elf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """One compiled file of an environment, as far as it is told. ``path`` is relative to the prefix, or to the wheel."""
+    """One compiled file of an environment, as far as it is told. ``path``: relative to the prefix, or in the wheel."""
 
     path: str
     owner: str | None

@@ -19,15 +19,18 @@ _HEADER = 64  # bytes: what is smaller is no ELF file
 
 def candidates(rows: Iterable[FileRow]) -> tuple[str, ...]:
     """The paths of ``rows`` that may be compiled code by their name: libraries, and what has no ending (programs)."""
-    return tuple(
-        row.path
-        for row in rows
-        if row.link is None and row.size >= _HEADER and _may_be(row.path, row.path.rpartition("/")[2])
-    )
+    return named(row.path for row in rows if row.link is None and row.size >= _HEADER)
+
+
+def named(paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of ``paths`` that may be compiled code by their name alone."""
+    return tuple(path for path in paths if _may_be(path, path[path.rfind("/") + 1 :]))
 
 
 def _may_be(path: str, name: str) -> bool:
-    return _LIBRARY.fullmatch(name) is not None or ("." not in name and ".dist-info/" not in path)
+    if "." not in name:
+        return ".dist-info/" not in path
+    return ".so" in name and _LIBRARY.fullmatch(name) is not None
 
 
 def read(prefix: Path, paths: Iterable[str]) -> dict[str, Elf]:

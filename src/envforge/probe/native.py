@@ -74,6 +74,16 @@ def _look(
     )
 
 
+def interpreter(prefix: Path) -> tuple[str, int, int, int] | None:
+    """What differs once the Python of an environment is another file; None where there is none."""
+    path = os.path.realpath(prefix / _PYTHON)
+    try:
+        facts = os.stat(path)  # noqa: PTH116 - as everywhere in probe
+    except OSError:
+        return None
+    return (path, facts.st_size, facts.st_mtime_ns, facts.st_ino)
+
+
 def _compiled(path: str, owner: Owner, file: Elf) -> Compiled:
     return Compiled(path=path, owner=owner, kind=file.kind, machine=file.machine, trouble=file.trouble, code=file.code)
 

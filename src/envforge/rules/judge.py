@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Ignore
 
+from .arch_unsupported import arch_unsupported
 from .conda_replaced import conda_replaced
 from .context import Context
 from .cuda_mixed import cuda_mixed
@@ -17,6 +18,7 @@ from .forbid import package_forbidden
 from .hold import hold_violated
 from .keep import kept_package_changed
 from .leftover import leftover
+from .native import library_missing, symbol_absent, symbol_undefined
 from .pin_contradiction import pin_contradiction
 from .record_missing import record_missing
 from .requirement_unmet import requirement_unmet
@@ -34,6 +36,10 @@ RULES: tuple[Callable[[Context], Iterable[Finding]], ...] = (
     leftover,
     file_clobbered,
     conda_replaced,
+    arch_unsupported,
+    library_missing,
+    symbol_undefined,
+    symbol_absent,
 )
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
