@@ -149,6 +149,22 @@ class About:
             whole=whole,
         )
 
+    def native(self, profile: Profile, snapshot: Snapshot, found: Found) -> Native:
+        """What its compiled files are and lack; looked at again only where one of them, or the host, is another."""
+        key = natives.key(self.prefix, natives.looks_now(found.now), found.state, profile)
+        kept = native_seen.read(self.home, self.name, self.generation, key=key) if found.drift is None else None
+        if kept is not None:
+            return kept
+        whole = found.whole or snapshots.read(self.home, self.name, self.generation, snapshot.step, files=True)
+        rows = found.observation.files if found.whole is not None else whole.files
+        changed = {each.path for each in found.drift.files} if found.drift is not None else set()
+        native = natives.recorded(
+            self.home, self.prefix, whole, rows=rows, state=found.state, changed=changed, profile=profile
+        )
+        if found.drift is None:
+            native_seen.write(self.home, self.name, self.generation, native, key=key)
+        return native
+
     def surroundings(self, found: Found) -> Surroundings:
         """What leaks in from the host, code that nobody owns, and whether the environment lies where it was built."""
         facts = surroundings.look(self.prefix, found.known)
@@ -186,7 +202,7 @@ class About:
             if number <= snapshot.step
         ]
         first = states[0].state if states else {}
-        native = self._native(profile, snapshot, found)
+        native = self.native(profile, snapshot, found)
         cards = natives.cards(profile) if natives.has_code(native) else ()
         timeline = Timeline(profile, markers(snapshot.python), substitutes, base=first, cards=cards)
         for each in states[1:]:
@@ -198,22 +214,6 @@ class About:
             replace(each, remedy=drift_rules.REPAIR) if _is_repaired(each, found.drift, before) else each
             for each in timeline.findings
         )
-
-    def _native(self, profile: Profile, snapshot: Snapshot, found: Found) -> Native:
-        """What its compiled files are and lack; looked at again only where one of them, or the host, is another."""
-        key = natives.key(self.prefix, natives.looks_now(found.now), found.state, profile)
-        kept = native_seen.read(self.home, self.name, self.generation, key=key) if found.drift is None else None
-        if kept is not None:
-            return kept
-        whole = found.whole or snapshots.read(self.home, self.name, self.generation, snapshot.step, files=True)
-        rows = found.observation.files if found.whole is not None else whole.files
-        changed = {each.path for each in found.drift.files} if found.drift is not None else set()
-        native = natives.recorded(
-            self.home, self.prefix, whole, rows=rows, state=found.state, changed=changed, profile=profile
-        )
-        if found.drift is None:
-            native_seen.write(self.home, self.name, self.generation, native, key=key)
-        return native
 
 
 def _is_repaired(finding: Finding, drift: Drift | None, before: set[tuple[str, str]]) -> bool:

@@ -67,7 +67,7 @@ def _look(
     own = f"{root}/"
     start = program[len(own) :] if program.startswith(own) and program[len(own) :] in loader.objects else program
     return Native(
-        objects=tuple(_compiled(path, owners.get(path), each) for path, each in sorted(objects.items())),
+        objects=told(objects, owners),
         unfound=tuple(filter(None, (_unfound(loader, path) for path in judged))),
         unresolved=tuple(_unresolved(loader, closures, loader.closure(start).keys)),
         asked=tuple(_asked(loader.objects, symbol, library) for symbol, library in asked),
@@ -84,8 +84,19 @@ def interpreter(prefix: Path) -> tuple[str, int, int, int] | None:
     return (path, facts.st_size, facts.st_mtime_ns, facts.st_ino)
 
 
-def _compiled(path: str, owner: Owner, file: Elf) -> Compiled:
-    return Compiled(path=path, owner=owner, kind=file.kind, machine=file.machine, trouble=file.trouble, code=file.code)
+def told(objects: Mapping[str, Elf], owners: Mapping[str, Owner]) -> tuple[Compiled, ...]:
+    """What is worth telling of each file, sorted by path."""
+    return tuple(
+        Compiled(
+            path=path,
+            owner=owners.get(path),
+            kind=each.kind,
+            machine=each.machine,
+            trouble=each.trouble,
+            code=each.code,
+        )
+        for path, each in sorted(objects.items())
+    )
 
 
 def _named(item: Distribution, state: State) -> frozenset[str]:

@@ -18,6 +18,7 @@ from envforge.model.views import (
     DiffView,
     ExportView,
     HistoryView,
+    InspectView,
     ListView,
     LockView,
     ProfilesView,
@@ -27,7 +28,7 @@ from envforge.model.views import (
     ShowView,
 )
 
-from . import auditing, building, exporting, looking, page, pruning, taking
+from . import auditing, building, exporting, inspecting, looking, page, pruning, taking
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -40,6 +41,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     ShowView: looking.show,
     HistoryView: looking.history,
     DiffView: looking.diff,
+    InspectView: inspecting.inspect,
     RemoveView: looking.remove,
     PruneView: pruning.prune,
     Sealed: looking.sealed,

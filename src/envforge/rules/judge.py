@@ -24,7 +24,9 @@ from .record_missing import record_missing
 from .requirement_unmet import requirement_unmet
 from .wrong_index import package_wrong_index
 
-RULES: tuple[Callable[[Context], Iterable[Finding]], ...] = (
+Rule = Callable[[Context], Iterable[Finding]]
+
+RULES: tuple[Rule, ...] = (
     kept_package_changed,
     hold_violated,
     package_forbidden,
@@ -41,14 +43,16 @@ RULES: tuple[Callable[[Context], Iterable[Finding]], ...] = (
     symbol_undefined,
     symbol_absent,
 )
+NATIVE = (arch_unsupported, library_missing, symbol_undefined, symbol_absent)
+"""Those that only look at compiled files."""
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
-def judge(context: Context) -> tuple[Finding, ...]:
-    """What every rule finds in the last moment, the severe first, then by id, subject and message."""
+def judge(context: Context, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
+    """What every one of ``rules`` finds in the last moment, the severe first, then by id, subject and message."""
     step = context.now.name
     found: dict[tuple[str, str], Finding] = {}
-    for rule in RULES:
+    for rule in rules:
         for finding in rule(context):
             found.setdefault(finding.key, replace(lowered(finding, context.profile.ignore), step=step))
     return tuple(sorted(found.values(), key=lambda each: (_RANK[each.severity], each.id, each.subject, each.message)))
