@@ -352,7 +352,8 @@ class InspectedFile:
 class Inspected:
     """The compiled files of one distribution, or of nobody (``name`` None).
 
-    ``objects``: how many; ``code``: ``sm_70``, ``sm_90a``, ``ptx_80``; ``files``: those with GPU code or trouble. ``fits``: those of the view's ``cards`` for which one of its files has code.
+    ``objects``: how many; ``code``: ``sm_70``, ``sm_90a``, ``ptx_80``; ``fits``: those of the view's ``cards`` for
+    which one of its files has code; ``files``: those with GPU code or trouble.
     """
 
     name: str | None

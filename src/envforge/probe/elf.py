@@ -1,8 +1,8 @@
 """One compiled file, as it lies on the disk: what it needs, what it has, and for which GPUs.
 
-pyelftools reads the header and the segments; what may be long (sections, symbols, GPU code) is unpacked in bulk, which
-takes a tenth of the time, and what a broken file could make endless is bounded by its size. Nothing is mapped: a file
-that another process shortens would end this one.
+pyelftools reads the header. Of its tables it reads entry by entry, which takes ten times as long, and is stricter than
+a loader: they are unpacked in bulk, and what a broken file could make endless is bounded by its size. Nothing is mapped:
+a file that another process shortens would end this one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _KINDS: Final = {"ET_DYN": "library", "ET_EXEC": "program", "ET_REL": "object"}
 
 # Of elf(5).
 _SYMBOL = struct.Struct("<IBBHQQ")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_LOADED = frozenset({1, 2})  # PT_LOAD, PT_DYNAMIC
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _NOBITS = 8
 _TAG = struct.Struct("<qQ")
@@ -129,12 +131,13 @@ class _File:
     def _bounds(self) -> None:
         """Raise _TroubleError where the headers speak of what is not there."""
         header = self.file.header
-        if header["e_phnum"] and header["e_phoff"] + header["e_phnum"] * header["e_phentsize"] > self.size:
-            raise _TroubleError("it is truncated: its table of segments is not there")
-        for segment in self.file.iter_segments():
-            end = segment["p_offset"] + segment["p_filesz"]
-            if segment["p_type"] in {"PT_LOAD", "PT_DYNAMIC"} and end > self.size:
-                raise _TroubleError(f"it is truncated: it has {self.size} bytes, {end} are to be loaded")
+        count = header["e_phnum"]
+        if count and header["e_phentsize"] != _SEGMENT.size:
+            raise _TroubleError("its table of segments is damaged")
+        table = self._at(header["e_phoff"], count * _SEGMENT.size, "table of segments")
+        for kind, _, offset, _, _, length, _, _ in _SEGMENT.iter_unpack(table):
+            if kind in _LOADED and offset + length > self.size:
+                raise _TroubleError(f"it is truncated: it has {self.size} bytes, {offset + length} are to be loaded")
 
     def _table(self) -> dict[str, tuple[int, int]]:
         header = self.file.header
