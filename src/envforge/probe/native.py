@@ -18,7 +18,7 @@ from .library_facts import BUNDLED, DRIVER, DRIVER_SYMBOL, OF_EVERY_HOST
 from .loader import Closure, Loader, Owner, loadable, offered, rpath
 
 _PYTHON = "bin/python"
-_LIKE = 4  # letters that a symbol must share with another of the library that should have it
+_LIKE = 4  # letters, at least, that a symbol shares with others of the library that should have it
 _SITE = "site-packages/"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -213,8 +213,8 @@ def _told(loader: Loader, path: str, wants: Iterable[Want], *, loaded: bool) -> 
 
 
 def _likely(loader: Loader, needed: Mapping[str, str], symbol: str) -> str | None:
-    """The library whose symbols begin most alike; None where none shares more than a few letters."""
-    best, most = None, _LIKE + (3 if symbol.startswith("_Z") else 0)
+    """The library whose symbols begin most alike; None where none shares a few letters."""
+    best, most = None, _LIKE - 1 + (3 if symbol.startswith("_Z") else 0)
     for name, key in needed.items():
         for group in loader.elf(key).offers:
             for other in group.each():
