@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from kit.elf import Elf
 
+from envforge.model import native
 from envforge.model.native import GpuCode
 from envforge.probe import elf
 
@@ -21,7 +22,7 @@ WHOLE = Elf(
 )
 
 
-def read(tmp_path: Path, data: bytes) -> elf.Elf:
+def read(tmp_path: Path, data: bytes) -> native.Elf:
     path = tmp_path / "object.so"
     path.write_bytes(data)
     return elf.read(str(path))
@@ -100,7 +101,7 @@ def test_every_truncation_is_told_and_none_is_an_error(tmp_path: Path) -> None:
 def test_a_file_with_any_byte_changed_is_no_error(tmp_path: Path) -> None:
     data = WHOLE.bytes()
 
-    assert {type(read(tmp_path, data[:at] + b"\xff" + data[at + 1 :])) for at in range(0, len(data), 7)} == {elf.Elf}
+    assert {type(read(tmp_path, data[:at] + b"\xff" + data[at + 1 :])) for at in range(0, len(data), 7)} == {native.Elf}
 
 
 def test_a_table_larger_than_any_is_not_read(tmp_path: Path) -> None:

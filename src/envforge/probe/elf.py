@@ -1,8 +1,8 @@
 """One compiled file, as it lies on the disk: what it needs, what it has, and for which GPUs.
 
-pyelftools reads the header. Of its tables it reads entry by entry, which takes ten times as long, and is stricter than
-a loader: they are unpacked in bulk, and what a broken file could make endless is bounded by its size. Nothing is mapped:
-a file that another process shortens would end this one.
+pyelftools reads the header. The tables it would read entry by entry, which takes ten times as long, and stricter than a
+loader: they are unpacked in bulk, and what a broken file could make endless is bounded by its size. Nothing is mapped,
+since a file that another process shortens would end this one.
 """
 
 from __future__ import annotations
