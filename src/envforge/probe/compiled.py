@@ -9,7 +9,6 @@ from pathlib import Path
 
 from envforge.model.native import Elf
 from envforge.model.state import FileRow
-from envforge.system.memory import uncollected
 
 from . import elf
 
@@ -36,5 +35,4 @@ def _may_be(path: str, name: str) -> bool:
 def read(prefix: Path, paths: Iterable[str]) -> dict[str, Elf]:
     """Each of ``paths`` (relative to ``prefix``) that is an ELF file -> what is in it. Nothing is raised."""
     root = os.path.realpath(prefix)
-    with uncollected():
-        return {path: elf.read(f"{root}/{path}") for path in paths if elf.is_elf(f"{root}/{path}")}
+    return {path: elf.read(f"{root}/{path}") for path in paths if elf.is_elf(f"{root}/{path}")}
