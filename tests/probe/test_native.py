@@ -241,3 +241,29 @@ def test_the_cache_of_the_system_is_read_for_one_architecture() -> None:
         "libm.so.6": "/lib/x86_64-linux-gnu/libm.so.6",
     }
     assert host_libraries.parse(CACHE, "aarch64") == {"libarm.so.1": "/lib/aarch64-linux-gnu/libarm.so.1"}
+
+
+def test_in_a_conda_environment_the_rpath_of_its_python_leads_to_its_libraries(tmp_path: Path) -> None:
+    python = Elf(needs=("libpy.so",), rpath="$ORIGIN/../lib", offers=("PyLong_FromLong",), program=True)
+    files = {
+        "bin/python3.11": python,
+        "lib/libpy.so": Elf(soname="libpy.so", offers=("PyDict_New",)),
+        "lib/libown.so.6": Elf(soname="libown.so.6", offers=("own@OWN_1",)),
+        f"{SITE}/a/_ext.so": Elf(
+            needs=("libown.so.6",), offers=("PyInit__ext",),
+            wants=("own@OWN_1@libown.so.6", "PyLong_FromLong", "PyDict_New"),
+        ),
+        f"{SITE}/a/_by_runpath.so": Elf(needs=("libown.so.6",), runpath="$ORIGIN", offers=("PyInit__by_runpath",)),
+    }  # fmt: skip
+    for path, file in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(file.bytes())
+    (tmp_path / "bin/python").symlink_to("python3.11")
+    owners: dict[str, str | None] = dict.fromkeys(files)
+    owners |= {f"{SITE}/a/_ext.so": "a", f"{SITE}/a/_by_runpath.so": "a"}
+
+    found = native.look(tmp_path, compiled.read(tmp_path, owners), owners, {"a": Distribution(name="a", version="1")})
+
+    # A RUNPATH of its own puts that of the Python out of force.
+    assert [gap.path for gap in found.unfound] == [f"{SITE}/a/_by_runpath.so"]
+    assert found.unresolved == ()

@@ -11,7 +11,8 @@ from packaging.version import InvalidVersion, Version
 from envforge.model.finding import Finding, Severity
 from envforge.model.native import Compiled
 from envforge.model.profile import Release
-from envforge.model.state import Distribution, is_package
+from envforge.model.state import Distribution
+from envforge.model.state import shown as shown_name
 
 from .cards import Card, admitted, card, fits, shown, within
 from .context import Context
@@ -57,8 +58,6 @@ def arch_unsupported(context: Context) -> Iterator[Finding]:
         return
     known = _known(context)
     for name, item in context.now.state.items():
-        if is_package(name):
-            continue
         release = _release(context.profile.releases, item)
         objects = known.get(name)
         if objects:
@@ -129,7 +128,7 @@ def _finding(
     return Finding(
         id="arch-unsupported",
         severity=cards.severity(unfit),
-        subject=item.name,
+        subject=shown_name(item.name),
         aspect=aspect,
         message=f"{message}; there is code for {', '.join(code.name for code in there)}",
         evidence={
@@ -147,7 +146,7 @@ def _some(item: Distribution, others: Sequence[Compiled], cards: Sequence[Card])
     return Finding(
         id="arch-unsupported",
         severity=Severity.INFO,
-        subject=item.name,
+        subject=shown_name(item.name),
         aspect="parts",
         message=f"{called(item)}: not for {_capabilities(unfit)}: {_names(others)}; others of its files are",
         evidence={
@@ -166,7 +165,7 @@ def _by_release(item: Distribution, release: Release, cards: _Cards) -> Iterator
         yield Finding(
             id="arch-unsupported",
             severity=cards.severity(unfit),
-            subject=item.name,
+            subject=shown_name(item.name),
             message=f"{called(item)} has no GPU code for {_capabilities(unfit)}: it is for compute capability {wanted}",
             evidence={"version": item.version, "cards": [shown(each) for each in unfit], "wanted": wanted}
             | ({"reference": release.reference} if release.reference else {}),
