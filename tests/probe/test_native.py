@@ -160,15 +160,16 @@ def test_a_library_that_has_to_lie_in_the_environment_is_told_apart(tmp_path: Pa
     found = environment(
         tmp_path,
         {
-            "a/beside.so": ("a", Elf(needs=("libnccl.so.2",), rpath="$ORIGIN/../nvidia/nccl/lib")),
+            "a/older.so": ("a", Elf(needs=("libcublas.so.11",), rpath="$ORIGIN/../nvidia/cublas/lib")),
+            "nvidia/cublas/lib/libcublas.so.12": ("nvidia-cublas-cu12", Elf(soname="libcublas.so.12")),
             "a/bundled.so": ("a", Elf(needs=("libz-1a2b3c4d.so.1",), rpath="$ORIGIN/../a.libs")),
-            "a/own.so": ("a", Elf(needs=("libplugin.so.1",), rpath="$ORIGIN/../a.libs")),
+            "a/own.so": ("a", Elf(needs=("libplugin.so.1",), rpath="$ORIGIN/../nvidia/cublas/lib:$ORIGIN/../a.libs")),
             "a/nowhere.so": ("a", Elf(needs=("libplugin.so.1",))),
         },
     )
 
     told = {gap.path.rpartition("/")[2]: gap.sought for gap in found.unfound}
-    assert told == {"beside.so": True, "bundled.so": True, "own.so": False, "nowhere.so": False}
+    assert told == {"older.so": True, "bundled.so": True, "own.so": False, "nowhere.so": False}
 
 
 def test_a_file_beside_what_is_imported_is_told_as_such(tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ class Compiled:
 class Unfound:
     """A file that no loader could load here: ``libraries`` that it needs are nowhere in its reach.
 
-    ``driver``: all of them come with the GPU's driver. ``sought``: it says itself where in the environment one of them
-    has to lie, beside another distribution's or bundled with it.
+    ``driver``: all of them come with the GPU's driver. ``sought``: one of them was bundled with it, or lies in another
+    version where it looks for it.
     """
 
     path: str

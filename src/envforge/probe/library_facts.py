@@ -21,14 +21,3 @@ the same folders; CuPy 13 and newer loads its libraries so (``cupy/_environment.
 
 BUNDLED: Final = re.compile(r".+-[0-9a-f]{8}\.so(?:\.\d+)*")
 """How auditwheel calls what it puts into a wheel: no host has a library of such a name."""
-
-OF_EVERY_HOST: Final = frozenset(
-    {
-        "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libGL.so.1", "libICE.so.6", "libSM.so.6", "libX11.so.6",
-        "libXext.so.6", "libXrender.so.1", "libanl.so.1", "libatomic.so.1", "libc.so.6", "libdl.so.2",
-        "libexpat.so.1", "libgcc_s.so.1", "libglib-2.0.so.0", "libgobject-2.0.so.0", "libgthread-2.0.so.0",
-        "libm.so.6", "libnsl.so.1", "libpthread.so.0", "libresolv.so.2", "librt.so.1", "libstdc++.so.6",
-        "libutil.so.1", "libz.so.1",
-    }
-)  # fmt: skip
-"""What wheels may expect of a host (PEP 600; auditwheel's manylinux policies): no folder of an environment holds it."""

@@ -52,18 +52,18 @@ class Loader:
         ``above``: what it was loaded by, the nearest first, whose RPATH counts too.
         """
         if key.startswith("/"):
-            return self.host.find(name, self._folders(key))
+            return self.host.find(name, self.folders_of(key))
         if (key, name) not in self._found:
             self._found[key, name] = self._search(key, name)
         hit = self._found[key, name]
         if hit is not None or self.objects[key].runpath:
             return hit
-        folders = (folder for each in above if not self.elf(each).runpath for folder in self._folders(each))
+        folders = (folder for each in above if not self.elf(each).runpath for folder in self.folders_of(each))
         return next(filter(None, (self._in(folder, name) for folder in folders)), None)
 
     def _search(self, key: str, name: str) -> str | None:
         inherited = () if self.objects[key].runpath else self.folders
-        for folder in (*self._folders(key), *inherited):
+        for folder in (*self.folders_of(key), *inherited):
             hit = self._in(folder, name)
             if hit is not None:
                 return hit
@@ -100,6 +100,12 @@ class Loader:
             self._loaded[owner] = found
         return self._loaded[owner]
 
+    def folders_of(self, key: str) -> tuple[str, ...]:
+        """Its RUNPATH, or else its RPATH, as absolute folders."""
+        file = self.elf(key)
+        place = os.path.dirname(key if key.startswith("/") else f"{self.root}/{key}")  # noqa: PTH120 - text
+        return tuple(_expanded(folder, place) for folder in (file.runpath or file.rpath))
+
     def _of(self, owner: Owner) -> list[str]:
         if not self._by_owner:
             for path in self.objects:
@@ -121,12 +127,6 @@ class Loader:
         yield from seen
         for pattern in {PRELOADERS[each] for each in seen if each in PRELOADERS}:
             yield from (each for each in self.requires if fnmatchcase(each, pattern) and each not in seen)
-
-    def _folders(self, key: str) -> tuple[str, ...]:
-        """Its RUNPATH, or else its RPATH, as absolute folders."""
-        file = self.elf(key)
-        place = os.path.dirname(key if key.startswith("/") else f"{self.root}/{key}")  # noqa: PTH120 - text
-        return tuple(_expanded(folder, place) for folder in (file.runpath or file.rpath))
 
     def _in(self, folder: str, name: str) -> str | None:
         """The key of a loadable file in an absolute folder."""

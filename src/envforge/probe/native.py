@@ -14,12 +14,11 @@ from envforge.system.memory import uncollected
 
 from . import host_libraries
 from .installed import canonical
-from .library_facts import BUNDLED, DRIVER, DRIVER_SYMBOL, OF_EVERY_HOST
+from .library_facts import BUNDLED, DRIVER, DRIVER_SYMBOL
 from .loader import Closure, Loader, Owner, loadable, offered, rpath
 
 _PYTHON = "bin/python"
 _LIKE = 4  # letters, at least, that a symbol shares with others of the library that should have it
-_SITE = "site-packages/"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 Want = tuple[str, str | None, str | None]
@@ -110,29 +109,23 @@ def _unfound(loader: Loader, path: str) -> Unfound | None:
     missing = tuple(name for name in each.needed if loader.find(path, name) is None)
     if not missing:
         return None
-    # Elsewhere than in its own distribution's folders: beside what another one brings.
-    elsewhere = any(_leads_elsewhere(path, folder) for folder in (each.runpath or each.rpath))
+    folders = [folder for folder in loader.folders_of(path) if folder.startswith(f"{loader.root}/")]
     return Unfound(
         path=path,
         owner=loader.owners.get(path),
         libraries=missing,
         driver=all(DRIVER.fullmatch(name) for name in missing),
-        sought=any(
-            BUNDLED.fullmatch(name)
-            or (elsewhere and name not in OF_EVERY_HOST and not DRIVER.fullmatch(name))
-            for name in missing
-        ),
-    )  # fmt: skip
+        sought=any(BUNDLED.fullmatch(name) or _is_there_otherwise(loader, folders, name) for name in missing),
+    )
 
 
-def _leads_elsewhere(path: str, folder: str) -> bool:
-    """Whether a folder of its RPATH or RUNPATH is another distribution's: neither under its own top nor `NAME.libs`."""
-    if not folder.startswith(("$ORIGIN/", "${ORIGIN}/")) or _SITE not in path:
-        return False
-    inside = path.partition(_SITE)[2]
-    leads = os.path.normpath(f"{os.path.dirname(inside)}/{folder.partition('/')[2]}")  # noqa: PTH120 - text
-    top = leads.partition("/")[0]
-    return top not in {inside.partition("/")[0], ".", ".."} and not top.endswith(".libs")
+def _is_there_otherwise(loader: Loader, folders: Collection[str], name: str) -> bool:
+    """Whether another version of a library lies where a file looks for it."""
+    start = f"{name.partition('.so')[0]}.so"
+    return any(
+        path.rpartition("/")[2].startswith(start) and f"{loader.root}/{path.rpartition('/')[0]}" in folders
+        for path in loader.objects
+    )
 
 
 def _unresolved(loader: Loader, closures: Mapping[str, Closure], everywhere: Collection[str]) -> Iterable[Unresolved]:

@@ -19,8 +19,8 @@ _NAMED = 3
 def library_missing(context: Context) -> Iterator[Finding]:
     """One finding a file, with its path as subject; nothing while nobody has looked.
 
-    An error where the file itself says that the library lies in the environment; else a warning, since what it needs
-    may be for hardware or programs that are absent by design. A driver's library is missed only beside a card.
+    An error where the library has to lie in the environment; else a warning, since what the file needs may be for
+    hardware or programs that are absent by design. A driver's library is missed only beside a card.
     """
     if context.now.native is None:
         return
