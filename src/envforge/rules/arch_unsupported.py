@@ -142,16 +142,21 @@ def _finding(
 
 
 def _some(item: Distribution, others: Sequence[Compiled], cards: Sequence[Card]) -> Finding:
-    unfit = [each for each in cards if not all(fits(one.code, each) for one in others)]
+    groups: dict[tuple[Compiled, ...], list[Card]] = {}
+    for each in cards:
+        unfit = tuple(one for one in others if not fits(one.code, each))
+        if unfit:
+            groups.setdefault(unfit, []).append(each)
+    told = "; ".join(f"for {_capabilities(group)} not {_names(unfit)}" for unfit, group in groups.items())
     return Finding(
         id="arch-unsupported",
         severity=Severity.INFO,
         subject=shown_name(item.name),
         aspect="parts",
-        message=f"{called(item)}: not for {_capabilities(unfit)}: {_names(others)}; others of its files are",
+        message=f"{called(item)} has GPU code, but {told}",
         evidence={
             "version": item.version,
-            "cards": [shown(each) for each in unfit],
+            "cards": [shown(each) for group in groups.values() for each in group],
             "files": {below_site(each.path): [code.name for code in each.code] for each in others},
         },
         remedy="nothing, unless what they do is needed there",
