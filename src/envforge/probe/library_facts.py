@@ -16,7 +16,7 @@ PRELOADERS: Final[dict[str, str]] = {"torch": "nvidia-*", "cuda-pathfinder": "nv
 
 ``torch/__init__.py`` (2.7.1, 2.10.0), `_preload_cuda_deps`: the libraries of `nvidia/*/lib`, wherever on sys.path they
 lie, are loaded before `libtorch_global_deps.so`, or by its RPATH. ``cuda/pathfinder`` (1.x), `load_nvidia_dynamic_lib`:
-the same folders; CuPy 13 and newer loads its libraries so (``cupy/_environment.py``, `_preload_library`).
+the same folders; CuPy 14.2 loads its libraries so (``cupy/_environment.py``, `_preload_library`).
 """
 
 BUNDLED: Final = re.compile(r".+-[0-9a-f]{8}\.so(?:\.\d+)*")
