@@ -19,5 +19,5 @@ lie, are loaded before `libtorch_global_deps.so`, or by its RPATH. ``cuda/pathfi
 the same folders; CuPy 14.2 loads its libraries so (``cupy/_environment.py``, `_preload_library`).
 """
 
-BUNDLED: Final = re.compile(r".+-[0-9a-f]{8}\.so(?:\.\d+)*")
+BUNDLED: Final = re.compile(r".+[-.][0-9a-f]{8}\.so(?:\.\d+)*")
 """How auditwheel calls what it puts into a wheel: no host has a library of such a name."""
