@@ -17,9 +17,10 @@ from pathlib import Path
 from environment import BootstrapError, ensure, pip_variables
 
 _ROOT = Path(__file__).resolve().parent.parent
-_SHELL = ("bootstrap.sh", ".ci/run", "scripts/lock.sh")
-# What is tested again on the built wheel: the user's words, and whole stories.
-_WHEEL_TESTS = ("tests/cli", "tests/test_worlds.py")
+_SHELL = ("bootstrap.sh", ".ci/run", "scripts/lock.sh", "src/envforge/store/bundles/start.sh")
+# What shows that the wheel brings all that is needed: the user's words, every verb, both engines, a build, a guard.
+_WORLDS = ("engine-pip", "sdist-built-once", "story-pin-at-the-end")
+_WHEEL_TESTS = ("tests/cli", "tests/test_verbs.py", *(f"tests/test_worlds.py::test_world[{name}]" for name in _WORLDS))
 
 
 def main() -> int:

@@ -17,15 +17,10 @@ import pytest
 from kit.check import contract
 from kit.cli import Answer, Cli, finish
 from kit.index import Fault, Index, Server, serve
-from kit.wheels import Wheel
+from kit.mounts import mounted
+from kit.wheels import Wheel, noise
 
 _PATIENCE = 60.0
-
-
-def noise(size: int, seed: str = "") -> str:
-    """Text of ``size`` characters that hardly compresses, the same every time."""
-    blocks = (hashlib.sha512(f"{seed}{number}".encode()).hexdigest() for number in range(size // 128 + 1))
-    return "".join(blocks)[:size]
 
 
 SIX = Wheel(name="six", version="1.0.0")
@@ -137,7 +132,7 @@ def holding(mark: Path, hold: Path) -> str:
 
 
 @pytest.mark.parametrize("number", RARELY, ids=lambda number: number.name)
-@pytest.mark.parametrize("where", ["step", "smoke"])
+@pytest.mark.parametrize("where", ["step", pytest.param("smoke", marks=pytest.mark.slow)])
 def test_a_signal_while_a_child_runs(tmp_path: Path, number: signal.Signals, where: str) -> None:
     mark, hold = tmp_path / "mark", tmp_path / "hold"
     hold.touch()
@@ -163,7 +158,13 @@ def journal(cli: Cli, generation: int) -> str:
 
 
 @pytest.mark.parametrize("number", RARELY[1:], ids=lambda number: number.name)
-@pytest.mark.parametrize("event", ["started", "step-started", "step-finished", "smoke", "finished"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param("started", marks=pytest.mark.slow), pytest.param("step-started", marks=pytest.mark.slow),
+        "step-finished", pytest.param("smoke", marks=pytest.mark.slow), "finished",
+    ],
+)  # fmt: skip
 def test_a_signal_right_after_an_event_of_the_journal(tmp_path: Path, event: str, number: signal.Signals) -> None:
     with built(tmp_path) as (cli, server):
         before = digest(cli.link().resolve())
@@ -217,23 +218,6 @@ def test_two_creates_of_one_name(tmp_path: Path) -> None:
         assert cli.installed() == {"six": "1.0.0"}
 
 
-@contextmanager
-def mounted(folder: Path, options: str) -> Iterator[Path]:
-    """A tmpfs of its own; the test is skipped where none can be mounted."""
-    folder.mkdir(parents=True, exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-    try:
-        mount = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:
-        pytest.skip(f"no mount: {error}")
-    if mount.returncode:
-        pytest.skip(f"a tmpfs cannot be mounted: {mount.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
 def test_a_disk_that_fills(tmp_path: Path) -> None:
     huge = Wheel(name="huge", version="1.0.0", files={"huge/data.txt": noise(12_000_000)})
     with mounted(tmp_path / "forge", "size=64m"), serve({"pypi": Index(artefacts=[SIX, huge], sizes=False)}) as server:
@@ -284,6 +268,7 @@ def test_a_disk_that_fills_in_a_rebuild_and_an_audit(tmp_path: Path) -> None:
         assert cli.installed() == {"six": "1.0.0", "huge": "1.0.0"}
 
 
+@pytest.mark.slow
 def test_the_network_goes_in_the_middle_of_a_rebuild(tmp_path: Path) -> None:
     with serve({"pypi": Index(artefacts=[SIX, BIG, LAST])}) as server:
         cli = Cli(root=tmp_path)
@@ -296,11 +281,11 @@ def test_the_network_goes_in_the_middle_of_a_rebuild(tmp_path: Path) -> None:
         cause = offline.document["error"]["cause"]
         assert sorted(cause.split()) == sorted(f"`{each.filename}`" for each in (SIX, BIG, LAST))
         assert not (cli.home / "generations/demo/2").exists(), "nothing was built"
-        server.shelves["pypi"].index.faults = [Fault(file="big-*.whl", reset=True)]
+        server.shelves["pypi"].site.faults = [Fault(file="big-*.whl", reset=True)]
         broken = done(cli.run("rebuild", "demo"), 1)
         assert "big" in broken.text
         whole(cli, before)
-        server.shelves["pypi"].index.faults = []
+        server.shelves["pypi"].site.faults = []
         answer = done(cli.run("rebuild", "demo"))
         assert (answer.data["generation"], answer.data["continued"]) == (2, "six")
     # The server is gone for good: what the cache has is enough.

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from kit import packages
+from kit.channel import Channel
 from kit.check import ended
 from kit.cli import Cli, finish
 from kit.index import Index, serve
@@ -32,7 +34,13 @@ STEPS = [
     {"name": "more", "install": ["idna"]},
     {"name": "new", "pin": ["six>=2"]},
 ]
+PACKAGES = [
+    packages.python(),
+    packages.prefixed(),
+    packages.module("tool", "1.0", files={f"tool/part{number}.py": f"x = {number}\n" for number in range(50)}),
+]
 FIRST = "first"
+FORGED = "forged"
 WHOLE = {"six": "2.0.0", "idna": "1.0.0"}
 
 
@@ -61,12 +69,25 @@ def spoil(cli: Cli) -> None:
     (site / "stray.pth").write_text("import os\n")
 
 
+def spoil_packages(cli: Cli) -> None:
+    """The same of conda packages: one gone, its record too, and one changed in place, which the cache shares."""
+    prefix, site = cli.link("forge").resolve(), cli.site("forge")
+    shutil.rmtree(prefix / "share/prefixed", ignore_errors=True)
+    for path in prefix.glob("conda-meta/prefixed-*.json"):
+        path.unlink()
+    part = site / "tool/part7.py"
+    part.write_text("x = 1\n" if not part.exists() else part.read_text() + "x = 1\n")
+
+
 # A verb more is a line more.
 WAYS = {
     "create": Way(words=("create", "demo", "--name", FIRST), name=FIRST),
     "replace": Way(words=("create", "demo", "--replace")),
     "rebuild": Way(words=("rebuild", "demo")),
     "repair": Way(words=("repair", "demo"), spoil=spoil),
+    "create-conda": Way(words=("create", "forge", "--name", FORGED), name=FORGED, holds=WHOLE | {"tool": "1.0"}),
+    "rebuild-conda": Way(words=("rebuild", "forge"), name="forge", holds=WHOLE | {"tool": "1.0"}),
+    "repair-conda": Way(words=("repair", "forge"), name="forge", holds=WHOLE | {"tool": "1.0"}, spoil=spoil_packages),
     "rollback": Way(words=("rollback", "demo", "demo/1.2"), holds={"six": "1.0.0", "idna": "1.0.0"}),
 }
 
@@ -74,10 +95,16 @@ WAYS = {
 @pytest.fixture(scope="module")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     """An environment `demo` in use, whose files are all in the cache; what was killed before has left its traces."""
-    with serve({"pypi": Index(artefacts=ARTEFACTS)}) as server:
+    with serve({"pypi": Index(artefacts=ARTEFACTS), "forge": Channel(packages=PACKAGES)}) as server:
         cli = Cli(root=tmp_path_factory.mktemp("kills"))
         cli.profile(server.url("pypi"), STEPS, smoke=[{"import": ["six", "idna"]}])
         ended(cli.run("create", "demo"))
+        conda = {"channels": [server.url("forge")], "packages": ["prefixed"]}
+        steps = [STEPS[0], {"name": "tool", "conda": ["tool"]}, *STEPS[1:]]
+        cli.profile(
+            server.url("pypi"), steps, "forge", backend="conda", conda=conda, smoke=[{"import": ["six", "tool"]}]
+        )
+        ended(cli.run("create", "forge"))
         yield cli
 
 
@@ -131,27 +158,27 @@ def killed(cli: Cli, way: Way, draw: random.Random, lasts: float) -> None:
     left = [path.name for path in (cli.home / "envs").iterdir() if path.name.startswith(".")]
     assert left == [], "no half made link"
     assert list((cli.home / "cache/scratch").iterdir()) == []
-    if way.name == FIRST or way.spoil is not None:
+    if way.name in {FIRST, FORGED} or way.spoil is not None:
         conforms(cli, way.name)
-    if way.name == FIRST:
-        ended(cli.run("remove", FIRST))
+    if way.name in {FIRST, FORGED}:
+        ended(cli.run("remove", way.name))
 
 
 def undisturbed(cli: Cli, way: Way) -> float:
     """How long the way's command takes, in seconds."""
     if way.spoil is not None:
         way.spoil(cli)
-    elif way.words[0] == "rebuild" and cli.installed() != way.holds:
+    elif way.words == ("rebuild", "demo") and cli.installed() != way.holds:
         ended(cli.run("create", "demo", "--replace"))  # a rollback came before
     started = time.monotonic()
     ended(cli.run(*way.words))
     lasts = time.monotonic() - started
-    if way.name == FIRST:
-        ended(cli.run("remove", FIRST))
+    if way.name in {FIRST, FORGED}:
+        ended(cli.run("remove", way.name))
     return lasts
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in {"rebuild-conda", "repair-conda"}])
 def test_killed_at_a_moment(cli: Cli, way: str) -> None:
     lasts = undisturbed(cli, WAYS[way])
     draw = random.Random(way)  # noqa: S311 - the same moments every time

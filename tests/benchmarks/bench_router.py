@@ -17,6 +17,7 @@ from pathlib import Path
 from envforge.engines.phantom import Phantom
 from envforge.engines.uv import Ask
 from envforge.forge.bench import bench
+from envforge.forge.ground import Ground
 from envforge.forge.shop import Shop
 from envforge.model.profile import Index, Profile
 from envforge.model.settings import Settings
@@ -44,7 +45,7 @@ def through(indexes: Indexes) -> float:
         profile = Profile(name="demo", source="", text="", python=PYTHON, indexes=(everything,))
         settings = Settings(home=folder / "home", cache=folder / "cache")
         shop = Shop(settings=settings, home=Home(settings.home, settings.cache), tell=lambda _: None)
-        with bench(shop, profile, facts, sys.executable) as work:
+        with bench(shop, profile, Ground(facts=facts, python=sys.executable)) as work:
             place = phantom(folder, sys.executable, facts.version)
             ask = Ask(requirements=REQUIREMENTS)
             return seconds(lambda: work.uv.resolve(place.target, ask, work.scratch, "all"))

@@ -23,9 +23,9 @@ from typing import Any, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from kit import index as kit_index
 from kit.cli import PYTHON, Answer, Cli
-from kit.index import Fault, Index, Server
+from kit.index import Index
+from kit.server import Fault, Handler, Server, Shelf
 from kit.wheels import Wheel
 from uv import find_uv_bin
 
@@ -116,7 +116,7 @@ def _older(project: str, number: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-class _Handler(kit_index._Handler):
+class _Handler(Handler):
     """The kit's, as a real index behaves: long pages made once, that may be kept for ten minutes; files for ever."""
 
     def _answer(self) -> None:
@@ -128,9 +128,9 @@ class _Handler(kit_index._Handler):
         self.send_header("Cache-Control", f"max-age={age}")
         super().end_headers()
 
-    def _page(self, name: str, shelf: Any, project: str, fault: Fault | None) -> int | None:
+    def _page(self, name: str, shelf: Shelf, wanted: str, fault: Fault | None) -> int | None:
         server = cast("BenchServer", self.server)
-        kept = server.pages.get((name, project))
+        kept = server.pages.get((name, wanted))
         if kept is None:
             return self._error(HTTPStatus.NOT_FOUND)
         etag, body = kept
@@ -154,14 +154,14 @@ class BenchServer(Server):
         self.RequestHandlerClass = _Handler
         self.latency = 0.0
         self.pages: dict[tuple[str, str], tuple[str, bytes]] = {}
-        for name, shelf in self.shelves.items():
-            projects: dict[str, dict[str, Any]] = {}
-            for filename, file in sorted(shelf.files.items()):
-                projects.setdefault(file.artefact.name, {})[filename] = file
-            for number, (project, files) in enumerate(projects.items()):
-                page = json.loads(kit_index._json_page(self, name, shelf.index, project, files))
+        for name, index in indexes.items():
+            files = self.shelves[name].files
+            for number, project in enumerate(dict.fromkeys(wheel.name for wheel in index.artefacts)):
+                listing = index.listing(f"{self.base}/{name}", project, files)
+                assert listing is not None, project
+                page = json.loads(listing[0])
                 old = [_older(project, row) for row in range(5 + number * 37 % 300)]
-                if shelf.index.metadata is not True:
+                if index.metadata is not True:
                     old = [{key: value for key, value in row.items() if key != "core-metadata"} for row in old]
                 body = json.dumps({**page, "files": [*old, *page["files"]]}).encode()
                 self.pages[(name, project)] = (f'"{hashlib.sha256(body).hexdigest()[:16]}"', body)

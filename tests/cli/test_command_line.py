@@ -87,7 +87,6 @@ def test_help_names_every_verb_and_global_option(tmp_path: Path) -> None:
         (("list", "--config", "no-such-file"), "config-not-found", "no-such-file"),
         (("create", "quickstart", "--engine", "conda"), "invalid-flag", "--engine"),
         (("create", "quickstart", "--backend", "docker"), "usage", "`docker`"),
-        (("create", "quickstart", "--backend", "conda"), "backend-not-yet", "conda"),
         (("plan", "quickstart", "--machine", "no-such-file"), "invalid-machine", "no-such-file"),
     ],
 )
@@ -144,7 +143,7 @@ def test_no_colour_without_a_terminal_and_none_with_no_color(tmp_path: Path) -> 
         (None, None, "envforge"),
         ("./bootstrap.sh", None, "./bootstrap.sh"),
         ("/opt/my tools/bootstrap.sh", None, "'/opt/my tools/bootstrap.sh'"),
-        ("/home/me/bin/envforge", "/other", "envforge --home /other"),
+        ("/srv/program/bin/envforge", "/srv", "/srv/program/bin/envforge --home /srv"),
     ],
 )
 def test_what_to_type(started: str | None, home: str | None, typed: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +151,14 @@ def test_what_to_type(started: str | None, home: str | None, typed: str, monkeyp
     if started is not None:
         monkeypatch.setenv("ENVFORGE_PROGRAM", started)
     assert session.program(home) == typed
+
+
+def test_what_is_on_the_path_is_typed_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "envforge").write_text("#!/bin/sh\n")
+    (tmp_path / "envforge").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("ENVFORGE_PROGRAM", str(tmp_path / "envforge"))
+    assert session.program("/other") == "envforge --home /other"
 
 
 def test_columns_win_over_what_the_terminal_says(monkeypatch: pytest.MonkeyPatch) -> None:

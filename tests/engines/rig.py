@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ssl
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 from kit.cli import PYTHON
@@ -20,6 +21,7 @@ from envforge.engines.phantom import Phantom
 from envforge.engines.replies import HOST
 from envforge.engines.router import Router
 from envforge.engines.uv import Ask, Move, Uv
+from envforge.model.bundle import Stored
 from envforge.model.profile import Index, Profile
 from envforge.model.settings import Settings
 from envforge.probe import interpreter
@@ -93,6 +95,7 @@ def rig(
     settings: Settings | None = None,
     offline: bool = False,
     default: str = "http://127.0.0.1:1/simple/",
+    shelf: Mapping[str, Stored] = MappingProxyType({}),
 ) -> Iterator[Rig]:
     """An open router over ``given``; another rig at the same ``root`` shares its cache."""
     profile = Profile(name="demo", source="demo.yaml", text="", python=PYTHON, indexes=tuple(given))
@@ -106,6 +109,7 @@ def rig(
         built=built,
         tags=TAGS,
         offline=offline,
+        shelf=shelf,
     )
     roots = root / "roots.pem"
     roots.parent.mkdir(parents=True, exist_ok=True)

@@ -192,7 +192,8 @@ def test_a_conda_environment_is_known_by_its_python_and_its_scripts_are_conda_s(
     made(place, IDNA)
     (place / "pyvenv.cfg").unlink()
     (place / "conda-meta").mkdir()
-    (place / "conda-meta/python-3.10.4-abc_0.json").write_text(json.dumps({"name": "python", "version": "3.10.4"}))
+    record = {"name": "python", "version": "3.10.4", "build": "abc_0"}
+    (place / "conda-meta/python-3.10.4-abc_0.json").write_text(json.dumps(record))
     info = site(place) / "idna-1.0.0.dist-info"
     (info / "INSTALLER").write_text("conda")
     rows = [row for row in (info / "RECORD").read_text().splitlines() if "INSTALLER" not in row]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import ssl
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 import yaml
 from engines.house import House
 from forge import small_home
+from forge.dockerfile import build
 from kit.check import ended
 from kit.cli import PYTHON, Cli
 from kit.index import Index, Server, serve
@@ -26,6 +26,7 @@ from kit.wheels import Sdist, Wheel
 from envforge.engines import uv as uv_engine
 from envforge.forge.export import Wish, export
 from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.export import FOR_CONDA
 from envforge.model.views import ExportView
 from envforge.report.exports import RENDERERS
 from envforge.system import http
@@ -125,6 +126,7 @@ def installed(prefix: Path) -> dict[str, str]:
 # -- requirements and pylock -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pip_rebuilds_from_the_requirements(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server, {"name": "old", "install": ["old"]})
     server.put("torch", OTHER)  # another file of a version that was taken from elsewhere
@@ -166,7 +168,7 @@ def test_no_credentials_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with serve({"pypi": Index(artefacts=[NUMPY], auth="somebody:hush-hush")}) as server:
         made = House(tmp_path, server)
         assert made.create([{"name": "numpy", "install": ["numpy"]}], commands={"serve": ["python"]}).exit == 0
-        for form in (*RENDERERS, "pylock"):
+        for form in (*(RENDERERS.keys() - FOR_CONDA), "pylock"):
             view = exported(made, form, command="serve" if form == "systemd" else None)
             everything = "\n".join([*view.files.values(), *view.lost])
             assert "hush" not in everything
@@ -196,6 +198,7 @@ def test_the_script_does_the_same_by_hand(tmp_path: Path, server: Server, uv: bo
     start(["sh", "-n", place / "demo.sh"], tmp_path)
 
 
+@pytest.mark.slow
 def test_a_build_that_was_replaced_by_another_of_its_version(tmp_path: Path, server: Server) -> None:
     server.put("torch", OTHER)
     made = House(tmp_path, server)
@@ -216,27 +219,6 @@ def test_shellcheck_finds_nothing_in_the_script(tmp_path: Path, server: Server) 
     start([str(CHECKER), "--severity=warning", "demo.sh"], tmp_path)
 
 
-def instructions(dockerfile: str) -> list[tuple[str, str, str]]:
-    """Instruction, what follows it, and the text that it holds: as docker reads a file without continued lines."""
-    found: list[tuple[str, str, str]] = []
-    lines = iter(dockerfile.splitlines())
-    for line in lines:
-        if not line or line.startswith("#"):
-            continue
-        word, _, rest = line.partition(" ")
-        assert re.fullmatch(r"ARG|FROM|LABEL|ENV|RUN|COPY|HEALTHCHECK", word), line
-        held = ""
-        document = re.match(r"<<'(\w+)' (\S+)$", rest)
-        if document:
-            for each in lines:
-                if each == document[1]:
-                    break
-                held += f"{each}\n"
-            rest = document[2]
-        found.append((word, rest, held))
-    return found
-
-
 def test_the_dockerfile_does_in_a_folder_what_the_steps_did(tmp_path: Path, server: Server) -> None:
     run = {
         "name": "mark",
@@ -245,35 +227,15 @@ def test_the_dockerfile_does_in_a_folder_what_the_steps_did(tmp_path: Path, serv
     made = house(tmp_path, server, {"name": "old", "install": ["old"]}, run)
     wheel = next((made.settings.cache / "built" / "wheels").glob("*/old-*.whl"))
     root = tmp_path / "image"
-    variables = {"HOME": str(root), "PIP_CONFIG_FILE": os.devnull, "PATH": f"{root}/base:/usr/bin:/bin"}
     (root / "base").mkdir(parents=True)
     (root / "base" / "python").symlink_to(sys._base_executable)  # type: ignore[attr-defined]
-    health = ""
-    for word, rest, held in instructions(text(made, "dockerfile")):
-        inside = rest.replace("/opt/demo", f"{root}/demo")
-        if word == "ENV":
-            name, _, value = inside.partition("=")
-            variables[name] = re.sub(r"\\(.)", r"\1", value[1:-1]).replace("${PATH}", variables["PATH"])
-        elif word == "COPY" and held:
-            Path(inside).parent.mkdir(parents=True, exist_ok=True)
-            Path(inside).write_text(held.replace("/opt/demo", f"{root}/demo"), encoding="utf-8")
-        elif word == "COPY":
-            source, target = json.loads(inside)
-            assert source == wheel.name
-            Path(target).mkdir(parents=True)
-            shutil.copy(wheel, target)
-        elif word == "RUN":
-            argv = json.loads(inside) if inside.startswith("[") else shlex.split(inside)
-            subprocess.run(argv, env=variables, cwd=root, check=True, capture_output=True)
-        elif word == "HEALTHCHECK":
-            health = inside
+    image = build(text(made, "dockerfile"), root, wheel)
     assert installed(root / "demo") == {**MADE, "old": "1.0.0"}
     assert (root / "demo" / "mark").exists()
-    assert variables["FROM_PROFILE"] == PROFILE["environment"]["FROM_PROFILE"]
-    check = json.loads(health.partition(" CMD ")[2])
-    subprocess.run(check, env=variables, cwd=root, check=True)
+    assert image.variables["FROM_PROFILE"] == PROFILE["environment"]["FROM_PROFILE"]
+    assert image.healthy()
     shutil.rmtree(root / "demo" / "lib" / f"python{PYTHON}" / "site-packages" / "torch")
-    assert subprocess.run(check, env=variables, cwd=root, check=False, capture_output=True).returncode
+    assert not image.healthy()
 
 
 # -- what starts envforge ----------------------------------------------------------------------------------------------

@@ -140,7 +140,9 @@ def test_a_name_that_cannot_be(here: Path, capsys: pytest.CaptureFixture[str], n
     assert "cannot name an environment" in capsys.readouterr().err
 
 
-NAMES = ("requirements.txt", "freeze", "environment.yml", "conda-lock.yml", "pylock.toml", "install.sh", "README.md")
+NAMES = (
+    "requirements.txt", "freeze", "environment.yml", "conda-lock.yml", "pylock.toml", "install.sh", "README.md", "list",
+)  # fmt: skip
 PIECES = st.sampled_from([
     "name: x\n", "dependencies:\n", "  - numpy=1\n", "  - pip:\n", "    - six\n", "channels: [a]\n", "version: 1\n",
     "package:\n", "metadata: {}\n", "  - {name: a, version: '1', manager: pip, platform: linux-64}\n",
@@ -149,6 +151,7 @@ PIECES = st.sampled_from([
     "https://h/whl/cu118", " --hash=sha256:1", "; python_version<'3'", "\\\n", "&&", "||", "\n", " ", "'", '"', "$X",
     "${Y:-1}", "$(", "`", "<<E\n", ">=2", "<", "#", "export A=1\n", "```bash\n", "```\n", "if x; then ", "\u2028",
     "\x85", "\x07", "[", "]", "{", "}", ":", "=", "&a ", "*a", "<<: *a\n", "!t ", "\t", "python=3.10\n", "-c ", "~",
+    "@EXPLICIT\n", "https://u:p@h/t/k/c/noarch/", "a-1-0.conda", "# pip a @ ", "# platform: linux-64\n", "a::b=1=0",
 ])  # fmt: skip
 TEXTS = st.one_of(
     st.lists(PIECES, max_size=25).map("".join),

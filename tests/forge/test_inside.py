@@ -17,7 +17,7 @@ from envforge.store import snapshots
 
 def test_the_clean_environment_with_the_prefix_first(tmp_path: Path) -> None:
     profile = Profile(name="demo", source="", text="", environment={"A": "profile", "B": "profile"})
-    given = inside.variables(tmp_path, profile, {"B": "extra"})
+    given = inside.variables(tmp_path, profile, lambda _: None, {"B": "extra"})
     assert (given["A"], given["B"], given["VIRTUAL_ENV"]) == ("profile", "extra", str(tmp_path))
     assert given["PATH"].split(os.pathsep)[0] == str(tmp_path / "bin")
     assert not [name for name in given if name.startswith("UV_") and name != "UV_NO_CONFIG"]

@@ -616,11 +616,13 @@ def test_what_a_killed_repair_left_goes_once_its_lock_is_free(tmp_path: Path, se
     (cli.link() / "bin/activate").unlink()
     shutil.rmtree(cli.site() / "six")
     shutil.rmtree(cli.home / "cache/uv")
-    shelf = server.shelves["pypi"]
-    shelf.index = replace(shelf.index, faults=[Fault(file="six-*.whl", hang=True)])
+    site = server.shelves["pypi"].site
+    site.faults = [Fault(file="six-*.whl", hang=True)]
+    server.forget()
     child = cli.start("repair", "demo")
     beside = cli.home / "generations/demo/.1.repair"
     wait(beside, child)
+    server.wait_for("file", "six-*.whl")
     answer = cli.run("prune")
     assert [each["what"] for each in answer.data["skipped"]] == ["demo", "cache"], str(answer)
     assert beside.is_dir()
@@ -630,7 +632,7 @@ def test_what_a_killed_repair_left_goes_once_its_lock_is_free(tmp_path: Path, se
     contract(answer)
     orphans = [each["what"] for each in answer.data["removed"] if each["kind"] == "orphan"]
     assert (orphans, beside.exists()) == (["generations/demo/.1.repair"], False), str(answer)
-    shelf.index = replace(shelf.index, faults=())
+    site.faults = ()
     assert cli.run("repair", "demo").exit == 0
     assert cli.run("audit", "demo", "--deep").exit == 0
 

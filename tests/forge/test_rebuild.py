@@ -73,7 +73,7 @@ def said(built: Result[Build]) -> list[str]:
     return [f"{each.severity} {each.id} {each.subject}" for each in built.findings if each.severity != "info"]
 
 
-@pytest.mark.parametrize("engine", ["uv", "pip"])
+@pytest.mark.parametrize("engine", ["uv", pytest.param("pip", marks=pytest.mark.slow)])
 def test_the_same_bytes_though_the_index_moved_on_and_nothing_is_asked(tmp_path: Path, engine: str) -> None:
     with serve({"pypi": Index(artefacts=[SIX, IDNA])}) as server:
         made = House(tmp_path, server, engine=engine)

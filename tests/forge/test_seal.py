@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 from forge import small_home
+from kit import packages
+from kit.channel import Channel
 from kit.check import ended
 from kit.cli import Cli, finish
 from kit.index import Index, Server, serve
@@ -126,6 +128,28 @@ def test_nobody_changes_it_by_hand_until_it_is_opened(house: tuple[Cli, Server],
 
 
 @pytest.mark.slow
+def test_a_sealed_environment_of_conda_tells_pip_who_keeps_it(tmp_path: Path) -> None:
+    need_plain(tmp_path)
+    channel = Channel(packages=[packages.packed_python(), packages.pip()])
+    with serve({"forge": channel, "pypi": Index(artefacts=[SIX, NEW])}) as server:
+        cli = Cli(root=tmp_path, plain=True)
+        conda = {"channels": [server.url("forge")]}
+        profile(cli, server, backend="conda", conda=conda, sealed=True)
+        ended(cli.run("create", "demo"))
+        command = [str(cli.link() / "bin/python"), "-m", "pip", "install", "--index-url", server.url("pypi"), "new"]
+        options: dict[str, Any] = {"env": {"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}, "text": True}
+        done = subprocess.run(command, check=False, capture_output=True, **options)
+        assert done.returncode == 1
+        assert "externally-managed-environment" in done.stderr
+        assert "envforge unseal demo" in done.stderr
+        clean(cli, "demo")
+        ended(cli.run("unseal", "demo"))
+        clean(cli, "demo")
+        subprocess.run(command, check=True, capture_output=True, **options)
+        assert cli.installed() == {"six": "1.0.0", "new": "1.0.0"}
+
+
+@pytest.mark.slow
 def test_what_envforge_does_with_it_goes_on(house: tuple[Cli, Server]) -> None:
     """Also with a cache whose files were closed along with it."""
     cli, server = house
@@ -173,9 +197,8 @@ def test_what_is_not_proved_is_not_sealed(house: tuple[Cli, Server]) -> None:
     assert is_sealed(cli)
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL], ids=lambda number: number.name
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
 def test_a_build_that_ends_while_it_is_sealed(house: tuple[Cli, Server], number: signal.Signals) -> None:
     cli, server = house
     many = Wheel(name="many", version="1.0.0", files={f"many/m{place}.py": "x = 1\n" for place in range(800)})

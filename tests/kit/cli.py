@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,9 +18,13 @@ import yaml
 import envforge
 
 from .plain import plainly
+from .warm import Forked
 
 # PYTHONPATH would be ambient configuration to envforge: the code is put in reach by the child itself instead.
 _LAUNCH = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('envforge', run_name='__main__')"
+# What is installed is started as its user starts it.
+_INSTALLED = Path(envforge.__file__).is_relative_to(sys.prefix)
+_AT_START = re.compile("PYTHON|LD_|LC_|LANG|SSL_")  # variables that are read once
 _LIMIT = 120.0
 _COMES_ALONG = {"pip", "setuptools"}
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -123,7 +128,7 @@ class Cli:
         found = {name.lower().replace("_", "-"): version for name, version in pairs}
         return {name: version for name, version in found.items() if name not in _COMES_ALONG}
 
-    def _popen(self, arguments: tuple[str, ...], **options: Any) -> subprocess.Popen[str]:
+    def _popen(self, arguments: tuple[str, ...]) -> subprocess.Popen[str]:
         base = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve().parent)
         environment = {
             "PATH": os.pathsep.join([base, "/usr/bin", "/bin"]),
@@ -134,11 +139,13 @@ class Cli:
             **self.variables,
         }
         source = str(Path(envforge.__file__).parent.parent)
-        command = [sys.executable, "-c", _LAUNCH, source, *arguments]
+        if not (self.plain or _INSTALLED or any(_AT_START.match(name) for name in self.variables)):
+            return Forked(source, arguments, self.work, environment)
+        launch = [f"{sys.prefix}/bin/envforge"] if _INSTALLED else [sys.executable, "-c", _LAUNCH, source]
         return subprocess.Popen(
-            command, cwd=self.work, env=environment, text=True, stdin=subprocess.DEVNULL,
+            [*launch, *arguments], cwd=self.work, env=environment, text=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            preexec_fn=plainly if self.plain else None, **options,  # noqa: PLW1509 - it takes no lock
+            preexec_fn=plainly if self.plain else None,  # noqa: PLW1509 - it takes no lock
         )  # fmt: skip
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -21,7 +21,7 @@ from .world import World
 def play(name: str, root: Path) -> None:
     """Play ``tests/worlds/NAME.yaml`` in the empty folder ``root``; an AssertionError where it comes out otherwise."""
     scene = world.read(name, root / "builds")
-    with serve(scene.indexes) as server:
+    with serve({**scene.indexes, **scene.channels}) as server:
         Play(scene, server, root).all()
 
 
@@ -33,6 +33,7 @@ class Play:
         self.server = server
         self.places = {"root": str(root), "python": PYTHON, "server": server.base, "work": str(root / "work")}
         self.places |= {f"index:{name}": server.url(name) for name in scene.indexes}
+        self.places |= {f"channel:{name}": server.url(name).rstrip("/") for name in scene.channels}
         self.profile = scene.profile
         self.cli = Cli(root=root, variables=dict(self._fill(scene.variables)))
         self.planned: tuple[object, Any] | None = None
@@ -69,8 +70,11 @@ class Play:
         if "profile" in actions:
             edit = actions["profile"]
             self.profile = edit if isinstance(edit, str) else {**_mapping(self.profile), **edit}
-        for index, entries in actions.get("publish", {}).items():
-            self.server.put(index, *world.wheels(entries, self.cli.root / "builds"))
+        for site, entries in actions.get("publish", {}).items():
+            if site in self.scene.channels:
+                self.server.put(site, *world.conda(entries))
+            else:
+                self.server.put(site, *world.wheels(entries, self.cli.root / "builds"))
         for index, patterns in actions.get("withdraw", {}).items():
             self.server.withdraw(index, *patterns)
         for path, text in self._fill(actions.get("write", {})).items():
@@ -104,6 +108,9 @@ class Play:
         if isinstance(self.profile, str):
             return str(self._fill(self.profile))
         filled = {"schema": 1, "name": "demo", "python": PYTHON, **self.profile}
+        if self.scene.channels:
+            channels = {"channels": [f"{{channel:{name}}}" for name in self.scene.channels]}
+            filled = {"backend": "conda", **filled, "conda": {**channels, **filled.get("conda", {})}}
         entries = filled.get("indexes", list(self.scene.indexes))
         filled["indexes"] = [self._index(entry) for entry in entries]
         return yaml.safe_dump(self._fill(filled), sort_keys=False)

@@ -30,6 +30,12 @@ def _filename_part(name: str) -> str:
     return re.sub(r"[-_.]+", "_", name)
 
 
+def noise(size: int, seed: str = "") -> str:
+    """Text of ``size`` characters that hardly compresses, the same every time."""
+    blocks = (hashlib.sha512(f"{seed}{number}".encode()).hexdigest() for number in range(size // 128 + 1))
+    return "".join(blocks)[:size]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
     """What a wheel (or the wheel that an sdist builds) holds.

@@ -10,15 +10,18 @@ from typing import Any
 
 import yaml
 
+from . import packages
+from .channel import Channel, Package
 from .elf import Elf
 from .index import Fault, Index
 from .wheels import Artefact, Sdist, Wheel
 
 WORLDS = Path(__file__).parent.parent / "worlds"
 
-_WORLD = {"summary", "indexes", "profile", "config", "machine", "ambient", "files", "expect"}
+_WORLD = {"summary", "indexes", "channels", "profile", "config", "machine", "ambient", "files", "expect"}
 _INDEX = {"wheels", "page", "metadata", "hashes", "sizes", "ranges", "path", "urls", "auth", "hidden", "faults"}
 _WHEEL = {"requires", "extras", "files", "build", "tag", "scripts", "python", "record", "sdist", "fails"}
+_PACKAGE = {"requires", "files", "scripts", "depends", "holds", "prefixed"}
 _RUN = {
     "run", "exit", "steps", "findings", "error", "says", "not says", "installed", "in use", "contains", "requests",
     "builds", "data", "before", "environment", "verdicts", "differs",
@@ -33,6 +36,7 @@ class World:
     name: str
     summary: str
     indexes: Mapping[str, Index]
+    channels: Mapping[str, Channel] = field(default_factory=dict)
     profile: Mapping[str, Any] | str
     config: Mapping[str, Any] | None = None
     machine: Mapping[str, Any] | None = None
@@ -60,6 +64,7 @@ def read(name: str, log: Path) -> World:
         name=name,
         summary=data["summary"],
         indexes={key: _index(value, f"{name}: {key}", log) for key, value in data.get("indexes", {}).items()},
+        channels={key: Channel(packages=conda(value)) for key, value in data.get("channels", {}).items()},
         profile=data.get("profile", {}),
         config=data.get("config"),
         machine=data.get("machine"),
@@ -73,6 +78,34 @@ def read(name: str, log: Path) -> World:
 def wheels(entries: Sequence[Any], log: Path) -> tuple[Artefact, ...]:
     """``name version``, ``{name version: [requirement]}`` or ``{name version: {...}}``, each to a wheel or sdist."""
     return tuple(_artefact(entry, log) for entry in entries)
+
+
+def conda(entries: Sequence[Any]) -> tuple[Package, ...]:
+    """``python``, ``name version`` (a module of Python) or ``{name version: {...}}``, each to a package.
+
+    ``prefixed``: files that hold the prefix; ``holds``: path in the prefix -> text, of a package that is no Python.
+    """
+    return tuple(_package(entry) for entry in entries)
+
+
+def _package(entry: Any) -> Package:
+    title, details = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
+    if title == "python":
+        return packages.python()
+    name, version = title.split()
+    _check(details, _PACKAGE, title)
+    if details.get("prefixed"):
+        return packages.prefixed(name, version)
+    if "holds" in details:
+        depends = tuple(details.get("depends", ()))
+        return Package(name=name, version=version, depends=depends, files=details["holds"])
+    return packages.module(
+        name,
+        version,
+        requires=tuple(details.get("requires", ())),
+        files=details.get("files"),
+        scripts=details.get("scripts"),
+    )
 
 
 def fill(value: Any, places: Mapping[str, str]) -> Any:

@@ -110,7 +110,11 @@ def test_a_file_outside_of_site_packages_counts_without_the_path_of_its_prefix(t
         (prefix / "share").mkdir()
         (prefix / "share/kernel.json").write_text(f"start {prefix}/bin/python")
         (prefix / "share/other.json").write_text(f"start {prefix.name}")
-    assert kinds(now(tiny), now(twin)) == {"share/other.json": "changed"}
+        (prefix / "share/binary").write_bytes(b"\1" + f"{prefix}/lib:{prefix}".encode().ljust(500, b"\0") + b"\2")
+        (prefix / "share/padded").write_bytes(f"{prefix}/lib".encode() + b"\0" * len(prefix.name) + b"x")
+    with (twin / "share/padded").open("ab") as stream:
+        stream.write(b"y")
+    assert kinds(now(tiny), now(twin)) == {"share/other.json": "changed", "share/padded": "changed"}
 
 
 def test_what_installers_and_the_making_of_a_venv_write_is_left_out(tiny: Path, twin: Path) -> None:
@@ -119,7 +123,12 @@ def test_what_installers_and_the_making_of_a_venv_write_is_left_out(tiny: Path, 
     (info / "direct_url.json").write_text("{}")
     (twin / "pyvenv.cfg").write_text("home = /elsewhere\n")
     (twin / "bin/activate").write_text("other")
-    assert kinds(now(tiny), now(twin)) == {}
+    for prefix in (tiny, twin):
+        (prefix / "conda-meta").mkdir()
+        (prefix / "conda-meta/history").write_text(str(prefix.name))
+        (prefix / "conda-meta/some-1.0-0.json").write_text(str(prefix.name))
+        (prefix / "conda-meta/state").write_text(str(prefix.name))
+    assert kinds(now(tiny), now(twin)) == {"conda-meta/state": "changed"}
 
 
 def test_of_a_prefix_that_is_gone_the_records_tell(tiny: Path, twin: Path) -> None:

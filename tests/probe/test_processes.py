@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from envforge.system import environ
 
 
 @contextmanager
-def running(*argv: str | Path, cwd: Path | None = None) -> Iterator[int]:
-    with subprocess.Popen(argv, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+def running(*argv: str | Path, cwd: Path | None = None, variables: Mapping[str, str] | None = None) -> Iterator[int]:
+    with subprocess.Popen(
+        argv, cwd=cwd, env={**os.environ, **(variables or {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
         yield child.pid
@@ -49,6 +52,14 @@ def test_who_stands_in_the_prefix_or_maps_a_file_of_it_is_found(venv: Path) -> N
     library.write_bytes(b"x" * 4096)
     code = f"import mmap; f = open({str(library)!r}, 'rb'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); {WAIT}"
     with running(sys.executable, "-c", code) as pid:
+        assert [process.pid for process in using(venv)] == [pid]
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_whoever_has_it_activated_uses_it(venv: Path, tmp_path: Path, variable: str) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(venv)
+    with running(sys.executable, "-c", WAIT, variables={variable: str(link)}) as pid:
         assert [process.pid for process in using(venv)] == [pid]
 
 

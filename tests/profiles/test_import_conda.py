@@ -9,7 +9,7 @@ from profiles.importing import Case
 
 from envforge.model.draft import SourceFormat
 from envforge.model.errors import InvalidFileError, UsageError
-from envforge.model.profile import Backend
+from envforge.model.profile import Backend, Conda
 from envforge.profiles.importing import detect
 
 
@@ -58,10 +58,94 @@ def test_an_environment(case: Case) -> None:
     assert detect.draft(case.folder / "environment.yml", name=None).profile.name == "server"
 
 
-def test_where_only_python_comes_from_conda_a_venv_would_do(case: Case) -> None:
-    found = case.draft("environment.yml", "name: x\ndependencies: [python=3.11, pip, {pip: [six]}]\n")
+@pytest.mark.parametrize("pip", ["pip", "pip>=23", "conda-forge::pip=23.1", "setuptools"])
+def test_where_only_python_comes_from_conda_a_venv_does(case: Case, pip: str) -> None:
+    content = f"name: x\nchannels: [forge]\ndependencies: [python=3.11, '{pip}', {{pip: [six]}}]\n"
+    found = case.draft("environment.yml", content)
+    assert (found.profile.backend, found.profile.conda) == (Backend.VENV, Conda())
+    assert found.installs == [("six",)]
+    assert "only Python and pip" in found.assumed[None]
+    assert (None in found.lost) == (pip not in {"pip", "setuptools"})
+
+
+@pytest.mark.parametrize("package", ["setuptools<60", "pipx", "numpy"])
+def test_any_other_package_makes_it_a_conda_environment(case: Case, package: str) -> None:
+    found = case.draft("environment.yml", f"name: x\ndependencies: [python=3.11, pip, '{package}']\n")
     assert found.profile.backend is Backend.CONDA
-    assert "`backend: venv`" in found.assumed[None]
+    assert found.profile.conda == Conda(channels=("conda-forge",), packages=("pip", package))
+    assert "the channel `conda-forge`" in found.assumed[None]
+
+
+@pytest.mark.parametrize(
+    ("channels", "asked"),
+    [
+        ("[pytorch]", ("pytorch", "conda-forge")),
+        ("[pytorch, nodefaults]", ("pytorch",)),
+        ("[conda-forge, pytorch]", ("conda-forge", "pytorch")),
+        ("[defaults]", ("conda-forge",)),
+        ("[nodefaults]", ("conda-forge",)),
+    ],
+)
+def test_what_conda_asks_besides_the_channels_that_are_named(case: Case, channels: str, asked: tuple[str, ...]) -> None:
+    found = case.draft("environment.yml", f"name: x\nchannels: {channels}\ndependencies: [numpy]\n")
+    assert found.profile.conda.channels == asked
+
+
+def test_channels_that_a_profile_cannot_name_are_told(case: Case) -> None:
+    found = case.draft(
+        "environment.yml",
+        "name: x\nchannels: [nodefaults, defaults, ./mine, 'https://conda.anaconda.example/bioconda']\n"
+        "dependencies: ['https://c.example/other::a=1', '<2']\n",
+    )
+    assert found.profile.conda == Conda(channels=("bioconda", "https://c.example/other"), packages=("a=1",))
+    assert "`defaults`" in found.lost[2]
+    assert "`./mine`" in found.lost[2]
+    assert "`a` comes from the first channel" in found.assumed[3]
+    assert "no match spec" in found.lost[3]
+
+
+EXPLICIT = """\
+# conda create --name x --file this
+# platform: linux-64
+@EXPLICIT
+https://conda.anaconda.example/conda-forge/linux-64/_libgcc_mutex-0.1-conda_forge.tar.bz2#d7c89558ba9fa0495403155b64376d81
+https://me:geheim@conda.example.org/t/to-ken/mine/linux-64/python-3.10.14-hd12c33a_0_cpython.conda#sha256:00
+https://conda.anaconda.example/conda-forge/noarch/tzdata-2024a-h0c530f3_0.conda
+https://conda.anaconda.example/conda-forge/linux-64/x-y-1%211.0-0.conda
+# pip torch @ https://dl.example.org/whl/cu126/torch-2.7.1%2Bcu126-cp310-cp310-manylinux_2_28_x86_64.whl#sha256=00
+# pip own @ https://f.example.org/own.zip
+"""
+
+
+@pytest.mark.parametrize("name", ["list", "conda-linux-64.lock", "requirements.txt", "x.explicit.txt"])
+def test_an_explicit_list(case: Case, name: str) -> None:
+    found = case.draft(name, EXPLICIT)
+    assert found.format is SourceFormat.CONDA_EXPLICIT
+    assert (found.profile.backend, found.profile.python) == (Backend.CONDA, "3.10.14")
+    assert found.profile.conda == Conda(
+        channels=("conda-forge", "https://conda.example.org/mine"),
+        packages=("_libgcc_mutex=0.1=conda_forge", "tzdata=2024a=h0c530f3_0", "x-y=1!1.0=0"),
+    )
+    assert found.installs == [("torch==2.7.1", "own @ https://f.example.org/own.zip")]
+    assert "geheim" not in found.text
+    assert "to-ken" not in found.text
+    assert "the order of the channels" in found.assumed[None]
+    assert "the hashes" in found.lost[None]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("# platform: osx-64\n@EXPLICIT\n", "list:1:1: the list is for `osx-64`"),
+        ("@EXPLICIT\nnumpy=1.0\n", "list:2:1: a line of the list is the URL of a package"),
+        ("@EXPLICIT\n/opt/pkgs/linux-64/a-1-0.conda\n", "list:2:1: a line of the list is the URL of a package"),
+        ("@EXPLICIT\nhttps://c.example/mine/win-64/a-1-0.conda\n", "list:2:1: `a` is for `win-64`"),
+    ],
+)
+def test_lists_that_cannot_be_read(case: Case, content: str, said: str) -> None:
+    with pytest.raises(InvalidFileError) as caught:
+        case.draft("list", content)
+    assert said in str(caught.value.cause)
 
 
 @pytest.mark.parametrize(

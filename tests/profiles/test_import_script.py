@@ -44,6 +44,13 @@ def case(tmp_path: Path) -> Case:
     return Case(tmp_path)
 
 
+def test_a_conda_that_brings_only_python_leaves_a_venv(case: Case) -> None:
+    content = "conda create -n x -c forge python=3.10 pip\npip install six\nconda install pip\n"
+    found = case.draft("install.sh", content)
+    assert (found.profile.backend, found.profile.python) == (Backend.VENV, "3.10")
+    assert [step.name for step in found.steps] == ["six"]
+
+
 def test_ordered_lines_become_ordered_steps(case: Case) -> None:
     found = case.draft("install.sh", SCRIPT)
     assert found.format is SourceFormat.SCRIPT
@@ -265,7 +272,7 @@ def test_commands_are_known_without_a_name(case: Case) -> None:
     assert case.draft("deps", "six\nidna>=3\n").format is SourceFormat.REQUIREMENTS
 
 
-@pytest.mark.parametrize("content", ["lorem ipsum dolor\n", "@EXPLICIT\nhttps://x.example.org/a.conda\n", "{}\n"])
+@pytest.mark.parametrize("content", ["lorem ipsum dolor\n", "{}\n"])
 def test_unknown_text_is_told_with_the_formats(case: Case, content: str) -> None:
     with pytest.raises(UsageError) as caught:
         case.draft("file", content)

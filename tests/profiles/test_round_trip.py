@@ -79,6 +79,8 @@ CANONICAL = st.from_regex(r"[a-z0-9]{1,4}(-[a-z0-9]{1,4})?", fullmatch=True)
 REQUIREMENTS = st.builds(
     "{}{}".format, CANONICAL, st.sampled_from(["", "<2", ">=1,!=1.5", "==1.0+cu126", "; python_version < '3'"])
 )
+SPECS = st.builds("{}{}".format, CANONICAL, st.sampled_from(["", " >=1,<2", "=1.5=h_0", "[build=x]", " 08"]))
+CHANNELS = st.sampled_from(["conda-forge", "null", "forge/label/dev", "https://conda.example.org/mine", "08"])
 VARIABLES = st.dictionaries(st.from_regex(r"[A-Z_][A-Z0-9_]{0,5}", fullmatch=True), TEXT, max_size=3)
 MAYBE = st.none() | TEXT
 
@@ -102,7 +104,7 @@ def steps(draw: st.DrawFn, name: str) -> Step:
     action = draw(st.sampled_from(Action))
     resolving = action in {Action.INSTALL, Action.BACKFILL, Action.PIN}
     install = action is Action.INSTALL
-    arguments = {Action.UNINSTALL: CANONICAL, Action.CONDA: TEXT, Action.RUN: TEXT}.get(action, REQUIREMENTS)
+    arguments = {Action.UNINSTALL: CANONICAL, Action.CONDA: SPECS, Action.RUN: TEXT}.get(action, REQUIREMENTS)
     return Step(
         name=name,
         action=action,
@@ -166,7 +168,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         ),
         python=draw(st.sampled_from(["3.10", "3.10.13", ">=3.11", ">=3.11,<4"])),
         backend=Backend.CONDA,
-        conda=Conda(channels=draw(some(TEXT)), packages=draw(some(TEXT))),
+        conda=Conda(channels=draw(some(CHANNELS)), packages=draw(some(SPECS))),
         indexes=(
             *(
                 Index(name=name, url="https://a.example/s", packages=("nvidia-*",))

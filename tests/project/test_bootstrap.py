@@ -200,6 +200,7 @@ def test_of_two_starts_at_once_one_does_the_work(checkout: Checkout) -> None:
     assert sum(err.count("installing") for _, err in answers) == 1
 
 
+@pytest.mark.slow
 def test_what_is_for_other_work_in_pips_configuration_is_left_out(checkout: Checkout) -> None:
     (checkout.home / "constraints.txt").write_text("demo==99\n", encoding="utf-8")
     target = checkout.home / "target"
@@ -215,6 +216,7 @@ def test_what_is_for_other_work_in_pips_configuration_is_left_out(checkout: Chec
     assert not target.exists()
 
 
+@pytest.mark.slow
 def test_another_build_in_find_links_gives_way_to_the_locked_one(checkout: Checkout) -> None:
     (checkout.wheels / LOCKED.filename).write_bytes(LOCKED.tampered())
     with serve({"mirror": Index(artefacts=(LOCKED,))}) as server:
@@ -235,6 +237,7 @@ def test_other_bytes_than_the_locked_are_refused(checkout: Checkout) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_package_that_no_index_has_is_told(checkout: Checkout) -> None:
     (checkout.wheels / LOCKED.filename).unlink()
 

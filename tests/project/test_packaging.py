@@ -104,7 +104,7 @@ def test_the_wheel_holds_profiles_recipes_and_the_types_marker(built: Path) -> N
     names = set(zipfile.ZipFile(wheel).namelist())
 
     assert {f"envforge/_data/{path}" for path in data_files()} <= names
-    assert {"envforge/py.typed", "envforge/__main__.py"} <= names
+    assert {"envforge/py.typed", "envforge/__main__.py", "envforge/store/bundles/start.sh"} <= names
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"envforge"}
 
 

@@ -15,6 +15,8 @@ from envforge.model.plan import Change
 from envforge.model.profile import Hold, Keep, Smoke, SmokeKind
 from envforge.model.result import Result
 from envforge.model.views import (
+    Activation,
+    BundleView,
     DiffView,
     EnvironmentEntry,
     FileChange,
@@ -348,6 +350,25 @@ def test_a_rollback_says_from_what_to_what() -> None:
     assert "e stays at generation 3; nothing was built" in flat(read(replace(failed, after=0)))
 
 
+@pytest.mark.parametrize(
+    ("activation", "lines"),
+    [
+        (Activation(by_path="conda activate /e/xin", by_name="conda activate xin"), "conda conda activate xin"),
+        (
+            Activation(by_path="conda activate /e/xin", enable="conda config --append envs_dirs /e"),
+            "conda conda activate /e/xin by name after `conda config --append envs_dirs /e`",
+        ),
+        (
+            Activation(by_path="conda activate /e/xin", other="/c/envs/xin"),
+            "conda conda activate /e/xin `conda activate xin` takes /c/envs/xin",
+        ),
+    ],
+)
+def test_how_conda_activates_it(activation: Activation, lines: str) -> None:
+    view = ShowView(environment="xin", prefix="/h/1", generation=1, verdict="conforms", activation=activation)
+    assert f"last audit none {lines} in use by" in flat(read(view))
+
+
 def test_a_diff_shows_builds_of_one_version_apart() -> None:
     before, after = samples.dist("torch", "2.7.1", index="torch"), samples.dist("torch", "2.7.1", index="pypi")
     text = flat(read(DiffView(before="e/1.1", after="e", changes=(Change(name="torch", before=before, after=after),))))
@@ -435,3 +456,19 @@ def test_an_audit_groups_findings_by_what_to_do_about_them() -> None:
     text = render(Result(command="audit", data=value, findings=findings))
     assert text.index("2 errors: repair") < text.index("  error file-missing b") < text.index("\nerror file-missing d")
     assert text.index("error file-missing d") < text.index("1 warning: mend it\n  warning file-missing a")
+
+
+def test_a_bundle_says_what_it_needs_there_and_how_it_is_started() -> None:
+    view = BundleView(
+        environment="demo", snapshot="demo/1.2", written=("d.tar.001", "d.tar.002", "d.tar.003"), bytes=4_200_000_000,
+        sha256="0" * 64, wheels=12, built=1, python="3.10.13", architecture="x86_64", glibc="2.28",
+        program_python="3.11", lost=(),
+    )  # fmt: skip
+    text = render(Result(command="bundle", data=view), width=200)
+    assert "demo/1.2: 12 files, 1 of them built here, 4.2 GB, in d.tar.001 to d.tar.003" in text
+    assert "Linux on x86_64 with glibc 2.28 or newer, and a Python 3.10 for the environment, and a Python 3.11" in text
+    assert "there   sh d.tar.001\n" in text
+    plain = replace(view, written=("d.tar",), built=0, python="3.11.7", glibc=None)
+    text = render(Result(command="bundle", data=plain), width=200)
+    assert "demo/1.2: 12 files, 4.2 GB, in d.tar\n" in text
+    assert "needs   Linux on x86_64, and a Python 3.11\n" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from dataclasses import replace
@@ -47,6 +48,28 @@ LOCK = LockFile(
     ),
     substitutes={"torch": "pypi"},
 )
+
+
+def packed(name: str, version: str, digit: str) -> Distribution:
+    """A conda package with what its channel says of it."""
+    file = f"{name}-{version}-h_0.conda"
+    said = {
+        "name": name, "version": version, "build": "h_0", "fn": file, "url": f"https://c.example/linux-64/{file}",
+        "channel": "https://c.example/", "subdir": "linux-64", "depends": ["python"], "sha256": digit * 64, "size": 9,
+    }  # fmt: skip
+    return Distribution(
+        name=f"conda:{name}", version=version, build="h_0", index="forge", file=file, url=str(said["url"]),
+        sha256=digit * 64, size=9, installer="conda", repodata=json.dumps(said, sort_keys=True),
+    )  # fmt: skip
+
+
+TOOL, LATER = packed("tool", "1.0", "1"), packed("tool", "2.0", "2")
+BROUGHT = Distribution(name="hello", version="1", installer="conda", origin=Origin(kind="conda", package="hello-py"))
+CONDA = LockFile(
+    name="demo", text="schema: 1\n", python="3.11.7", base={"conda:tool": TOOL, "hello": BROUGHT},
+    steps=(LockedStep(name="one", state={"conda:tool": LATER, "six": NEW}),),
+)  # fmt: skip
+CONDA_TEXT = lockfile.dump(CONDA, indexes={})
 INDEXES = {"pypi": "https://u:p@index.example/simple"}
 TEXT = lockfile.dump(LOCK, indexes=INDEXES)
 
@@ -141,6 +164,48 @@ def test_a_row_twice_and_a_package_that_no_step_holds() -> None:
     with pytest.raises(UsageError, match="no lock") as caught:
         lockfile.load(TEXT.replace(row, ""), PATH)
     assert caught.value.cause == "packages: `own` 1.0 with this sha256 is not what the last step leaves"
+
+
+def test_conda_packages_are_carried_with_what_their_channel_says_of_them() -> None:
+    found = lockfile.load(CONDA_TEXT, PATH)
+    assert (found.base, found.final["conda:tool"]) == (CONDA.base, LATER)
+    assert lockfile.dump(found, indexes={}) == CONDA_TEXT
+    assert "unlocked" not in CONDA_TEXT
+    read = Pylock.from_dict(tomllib.loads(CONDA_TEXT))
+    assert [str(each.name) for each in read.packages] == ["six"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (f'sha256 = "{"1" * 64}"\nsize', f'sha256 = "{"3" * 64}"\nsize', "conda[0].sha256: its `repodata` has another"),
+        (f'sha256 = "{"1" * 64}"}}', f'sha256 = "{"3" * 64}"}}', "no package of the lock is `tool` 1.0"),
+        ('file = "tool-1.0', 'file = "../../tool-1.0', "conda[0].file: `../../tool-1.0-h_0.conda` is no package of"),
+        ('name = "tool"', 'name = "../tool"', "conda[0].file: "),
+        ('url = "https://c', 'url = "https://d', "conda[0].url: its `repodata` has another `url`"),
+        ("size = 9", "size = 8", "conda[0].size: its `repodata` has another"),
+        ("size = 9\n", "", "conda[0].size: its `repodata` has another"),
+        ('repodata = "{', 'repodata = "', "conda[0].repodata: it is no JSON"),
+        ('repodata = "{', 'repodata = "[{', "conda[0].repodata: it is no JSON"),
+        ('\\"depends\\": [\\"python\\"]', '\\"depends\\": 3', "what a channel says of a package was expected"),
+        ('\\"subdir\\"', '\\"dir\\"', "what a channel says of a package was expected"),
+        ('\\"size\\": 9', '\\"size\\": true', "what a channel says of a package was expected"),
+        ('build = "h_0"\n', "", "conda[0].build: a text"),
+        ('channel = "forge"', "channel = 3", "conda[0].channel: a text"),
+        ('conda = "tool", version = "1.0"', 'conda = "tool", version = "1.1"', "base[0]: no package of the lock is"),
+        ('conda = "tool", version = "1.0"', 'name = "conda:tool", version = "1.0"', "is the name of no distribution"),
+        (', package = "hello-py"', "", "base[1].package: a text"),
+        ('name = "hello"', 'conda = "hello"', "tool.envforge.base[1]"),
+        ('from = "conda"', 'from = ["conda"]', "tool.envforge.base"),
+        ("base = [\n", "bases = [\n", "neither the base nor a step holds `tool` 1.0"),
+    ],
+)
+def test_what_a_hand_did_to_a_conda_package_is_named_by_its_place(old: str, new: str, said: str) -> None:
+    assert old in CONDA_TEXT
+    with pytest.raises(UsageError) as caught:
+        lockfile.load(CONDA_TEXT.replace(old, new, 1), PATH)
+    assert caught.value.code == "invalid-lock"
+    assert said in (caught.value.cause or "")
 
 
 @pytest.mark.parametrize(

@@ -12,4 +12,4 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
     from .entry import execute  # noqa: PLC0415 - as above
 
-    sys.exit(execute(list(sys.argv[1:] if argv is None else argv)))
+    sys.exit(execute(sys.argv[1:] if argv is None else argv))

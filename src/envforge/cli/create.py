@@ -38,12 +38,23 @@ def command(  # noqa: PLR0917 - typer passes them by name
     lock: Annotated[
         str | None, typer.Option("--lock", metavar="FILE", help="Build what this lock holds, and resolve nothing.")
     ] = None,
+    bundle: Annotated[
+        str | None, typer.Option("--bundle", metavar="FILE", help="Build what this bundle holds, without a network.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Plan a profile, then build it step by step in a new generation and switch to it."""
     from envforge.forge.create import create  # noqa: PLC0415 - help need not pay for it
     from envforge.forge.profiles import find  # noqa: PLC0415 - as above
 
+    if bundle is not None:
+        if profile is not None or lock is not None or backend is not None:
+            raise UsageError("usage", "a bundle brings its own profile and lock", hint="name neither beside `--bundle`")
+        from envforge.forge.from_bundle import create_bundled  # noqa: PLC0415 - as above
+
+        with shop(context, engine=engine) as opened:
+            result = create_bundled(opened, Path(bundle), name=name, replace_it=replace, any_machine=any_machine)
+        finish(context, result, json=json, brief=True)
     if profile is None and (lock is None or backend is not None):
         raise UsageError("usage", "name the profile to build", hint=f"for example `{EXAMPLE}`")
     with shop(context, engine=engine) as opened:

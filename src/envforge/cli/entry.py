@@ -28,6 +28,7 @@ _AFTERWARDS = {
     "update": _GOES_ON,
     "rebuild": _GOES_ON,
     "rollback": _GOES_ON,
+    "bundle": "what was fetched is kept, and the same command again goes on",
     "prune": "no generation in use was touched; the same command again finishes",
     "remove": "what is left of it `envforge list` shows; the same command again finishes",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,7 +114,10 @@ def fancy(stream: TextIO) -> bool:
 def program(home: str | None) -> str:
     """What the user types to start envforge in this home: the command, or the script that started it and says so."""
     started = environ.variables().get("ENVFORGE_PROGRAM") or _PROGRAM
-    words = [_PROGRAM if Path(started).name == _PROGRAM else started, *(["--home", home] if home is not None else [])]
+    words = [
+        _PROGRAM if started == shutil.which(_PROGRAM) else started,
+        *(["--home", home] if home is not None else []),
+    ]
     return shlex.join(words)
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from envforge.model.profile import Profile
+from envforge.model.profile import DEFAULT_CHANNEL, Profile
 from envforge.model.settings import Settings
 
 from .origins import ORIGIN, Origin, credentials
-
-DEFAULT_CHANNEL = "conda-forge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +20,11 @@ class Channel:
     name: str
     place: str
     mirrors: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where to ask, in order; ``origin`` is the channel itself."""
+        return self.mirrors or (ORIGIN,)
 
     def credentials(self, url: str) -> tuple[str, str] | None:
         """User and password for ``url``: as of an index of this name, or from netrc."""

@@ -13,17 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from envforge.model.errors import EnvforgeError
+from envforge.model.repodata import said, spec_name
 from envforge.model.state import Distribution, State, package_key, packages, shown
 from envforge.system import environ, process
 from envforge.system.http import Proxies, without_credentials
 
 from .channels import Channel
+from .origins import ORIGIN
 
 LONGEST_PREFIX = 255
 """Characters: as much room as packages leave for the path of a prefix in their files."""
 
 _SOLVE_LIMIT = 900.0
 _SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "linux-ppc64le", "s390x": "linux-s390x"}
+_ELSEWHERE = frozenset(
+    {"channel-not-found", "channel-unreachable", "channel-unauthorized", "package-gone", "hash-mismatch"}
+)
+"""Failures after which another mirror may do better."""
 _ENDINGS = (".tar.bz2", ".conda")
 
 
@@ -119,6 +125,18 @@ class Conda:
         answer = self._ask({"do": "cached", "records": [_record(item) for item in items]}, what="the cache")
         return tuple(item for item, there in zip(items, answer["cached"], strict=True) if not there)
 
+    def unmatched(self, questions: Iterable[tuple[Sequence[str], State]], *, what: str) -> list[list[str]]:
+        """Of each pair of match specs and a state: the specs that no package of the state is.
+
+        Raises EnvforgeError ``bad-match-spec``.
+        """
+        asked = [
+            {"specs": [*specs], "records": [_record(item) for item in packages(state).values()]}
+            for specs, state in questions
+        ]
+        found: list[list[str]] = self._ask({"do": "unmatched", "questions": asked}, what=what)["unmatched"]
+        return found
+
     def folder(self, item: Distribution) -> Path:
         """Where the cache has a package unpacked, if it has."""
         return self.cache / "pkgs" / _stem(item)
@@ -142,6 +160,27 @@ class Conda:
         log: Path | None = None,
         watch: Callable[[int], None] | None = None,
     ) -> dict[str, Any]:
+        """Ask each channel, or the first of its mirrors; where that cannot serve, the next. Raises EnvforgeError."""
+        tries = max(len(each.sources) for each in self.channels)
+        for number in range(tries):
+            # rattler by itself goes on to another mirror when one does not answer, but not when it lacks a file.
+            mirrors = {each.name: each.sources[min(number, len(each.sources) - 1)] for each in self.channels}
+            try:
+                return self._ask_there(request, mirrors, what=what, log=log, watch=watch)
+            except EnvforgeError as error:
+                if error.code not in _ELSEWHERE or number == tries - 1:
+                    raise
+        raise AssertionError  # a channel has at least one source
+
+    def _ask_there(
+        self,
+        request: Mapping[str, Any],
+        mirrors: Mapping[str, str],
+        *,
+        what: str,
+        log: Path | None,
+        watch: Callable[[int], None] | None,
+    ) -> dict[str, Any]:
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
         file = folder / "request.json"
         file.touch(0o600)
@@ -151,7 +190,7 @@ class Conda:
             "cache": str(self.cache),
             "offline": self.offline,
             "channels": {name: each.place for name, each in known.items()},
-            "mirrors": {name: list(each.mirrors) for name, each in known.items() if each.mirrors},
+            "mirrors": {name: source for name, source in mirrors.items() if source != ORIGIN},
             "credentials": {
                 url: pair
                 for each in self.channels
@@ -238,7 +277,7 @@ def prefix_too_long(prefix: Path) -> EnvforgeError:
     )
 
 
-def _record(item: Distribution) -> dict[str, Any]:
+def _record(item: Distribution) -> Mapping[str, Any]:
     """What the worker installs from; raises EnvforgeError where the records do not hold it."""
     if item.repodata is None:
         raise EnvforgeError(
@@ -246,8 +285,7 @@ def _record(item: Distribution) -> dict[str, Any]:
             f"what the channel said of the conda package `{shown(item.name)}` {item.version} is not recorded",
             hint="`envforge rebuild ENV --fresh` solves the profile anew",
         )
-    data: dict[str, Any] = json.loads(item.repodata)
-    return data
+    return said(item)
 
 
 def _package(data: Mapping[str, Any], channel: str | None, requested: set[str]) -> Distribution:
@@ -265,18 +303,6 @@ def _package(data: Mapping[str, Any], channel: str | None, requested: set[str]) 
         installer="conda",
         repodata=json.dumps(kept, sort_keys=True),
     )
-
-
-def depends(item: Distribution) -> tuple[str, ...]:
-    """The match specs that a package requires."""
-    return tuple(_record(item).get("depends", ())) if item.repodata is not None else ()
-
-
-def spec_name(spec: str) -> str:
-    """The package that a match spec is about."""
-    bare = spec.rpartition("::")[2].strip()
-    found = re.match(r"[A-Za-z0-9_.-]+", bare)
-    return found[0].lower() if found else bare
 
 
 def _stem(item: Distribution) -> str:

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from envforge.model.repodata import said, subdir
 from envforge.model.state import Distribution, State, packages, shown
 from envforge.system import clock
 
 from .pages import write_atomically
 
 FOLDER = "conda-meta"
-_UNSET = "***unset***"
 
 
 def history(prefix: Path, command: str, before: State, after: State, asked: Sequence[str]) -> None:
@@ -39,14 +39,19 @@ def history(prefix: Path, command: str, before: State, after: State, asked: Sequ
 
 def _called(item: Distribution) -> str:
     """``conda-forge/linux-64::python-3.10.19-h3c07f61_2_cpython``."""
-    said = json.loads(item.repodata) if item.repodata is not None else {}
-    place = f"{item.index or said.get('channel', 'unknown')}/{said.get('subdir', 'noarch')}"
+    place = f"{item.index or said(item).get('channel', 'unknown')}/{subdir(item)}"
     return f"{place}::{shown(item.name)}-{item.version}-{item.build}"
 
 
 def state(prefix: Path, variables: Mapping[str, str]) -> None:
-    """Let `conda activate` set ``variables``, and keep the user's own site-packages out. Raises OSError."""
-    told = {"PYTHONNOUSERSITE": "1", **variables}
-    # An empty value is conda's own way to say that a variable is to be unset.
-    env = {name: value or _UNSET for name, value in sorted(told.items())}
-    write_atomically(prefix / FOLDER / "state", (json.dumps({"version": 1, "env_vars": env}, indent=2) + "\n").encode())
+    """Let `conda activate` set ``variables``. Raises OSError."""
+    text = json.dumps({"version": 1, "env_vars": dict(sorted(variables.items()))}, indent=2)
+    write_atomically(prefix / FOLDER / "state", f"{text}\n".encode())
+
+
+def changed(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of those of ``variables`` that `conda activate` does not set as they are.
+
+    It writes names in upper case, and values between quotes of which it escapes none (double ones in csh and fish).
+    """
+    return tuple(name for name, value in variables.items() if name != name.upper() or "'" in value)

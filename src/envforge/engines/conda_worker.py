@@ -67,7 +67,7 @@ def configuration(request: dict[str, Any]) -> str:
     auth = Path(request["auth"])
     auth.touch(0o600)
     hosts = {
-        urlsplit(url).netloc: {"BasicHTTP": {"username": user, "password": password}}
+        urlsplit(url).hostname: {"BasicHTTP": {"username": user, "password": password}}
         for url, (user, password) in request["credentials"].items()
     }
     auth.write_text(json.dumps(hosts), encoding="utf-8")
@@ -79,10 +79,9 @@ def configuration(request: dict[str, Any]) -> str:
         f"allow-ref-links = {links}",
         "[mirrors]",
     ]
-    for name, mirrors in request["mirrors"].items():
+    for name, mirror in request["mirrors"].items():
         base = rattler.Channel(request["channels"][name]).base_url
-        urls = [base if each == "origin" else each for each in mirrors]
-        lines.append(f"{json.dumps(base)} = {json.dumps(urls)}")
+        lines.append(f"{json.dumps(base)} = {json.dumps([mirror])}")
     return "\n".join(lines)
 
 
@@ -146,6 +145,21 @@ class Work:
     async def cached(self) -> dict[str, Any]:
         index = await rattler.package_cache.PackageCache(self._cache / "pkgs").index()
         return {"cached": [index.contains_record(record(each)) for each in self._request["records"]]}
+
+    async def unmatched(self) -> dict[str, Any]:
+        """Of each question the match specs that none of its records is."""
+        left = []
+        for question in self._request["questions"]:
+            records = [record(each) for each in question["records"]]
+            specs = [(text, rattler.MatchSpec(text)) for text in question["specs"]]
+            left.append([text for text, spec in specs if not any(fits(spec, each) for each in records)])
+        return {"unmatched": left}
+
+
+def fits(spec: rattler.MatchSpec, found: rattler.RepoDataRecord) -> bool:
+    """`MatchSpec.matches` does not look at the channel."""
+    place = spec.channel.base_url if spec.channel is not None else found.channel
+    return spec.matches(found) and place.rstrip("/") == found.channel.rstrip("/")
 
 
 def main() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
 from urllib.parse import quote
 
 from envforge.system.http import Request, Response
@@ -84,12 +84,10 @@ def conditional(etag: str, body: bytes, request: Request) -> Response:
     return Response(body=body, headers={"Content-Type": _JSON, **headers})
 
 
-def whole_file(path: Path, artefact: Artefact) -> Response:
+def whole_file(opened: Callable[[], BinaryIO], size: int | None) -> Response:
     def chunks() -> Iterator[bytes]:
-        with path.open("rb") as file:
+        with opened() as file:
             while chunk := file.read(1 << 20):
                 yield chunk
 
-    return Response(
-        body=chunks(), length=artefact.size, headers={"Content-Type": "application/octet-stream", **FOREVER}
-    )
+    return Response(body=chunks(), length=size, headers={"Content-Type": "application/octet-stream", **FOREVER})

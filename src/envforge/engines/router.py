@@ -8,15 +8,17 @@ hashes come even where the origin omits them, and envforge knows which file came
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
 from uuid import uuid4
 
 from packaging.utils import canonicalize_name
 
+from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError
 from envforge.model.state import Distribution
 from envforge.system.http import Client, LoopbackServer, Request, Response, Unreachable, body
@@ -25,7 +27,7 @@ from . import pages, replies
 from .artefacts import Artefact, build_tag, choose
 from .origins import Routes, credentials, named
 from .pages import Row
-from .remote import pkg_info
+from .remote import metadata_in, pkg_info
 from .replies import BUILT, HOST, STEP, file_url, index_url
 from .sources import Failure, Lag, Listing, Sources
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 # No retry is made by an engine for this status: the router has tried already, and its error says more.
 _FAILED = 424
+_NOTHING: Mapping[str, Stored] = MappingProxyType({})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +48,10 @@ class Asked:
 
 
 class Router:
-    """Serves the routes of one profile. ``folder``: for pages and METADATA; ``tags``: the target's wheel tags."""
+    """Serves the routes of one profile. ``folder``: for pages and METADATA; ``tags``: the target's wheel tags.
+
+    ``shelf``: sha256 -> file, of those that need be asked of nobody.
+    """
 
     def __init__(
         self,
@@ -56,9 +62,11 @@ class Router:
         built: BuiltStore,
         tags: Sequence[str],
         offline: bool = False,
+        shelf: Mapping[str, Stored] = _NOTHING,
     ) -> None:
         self.routes = routes
         self.built = built
+        self._shelf = shelf
         self._sources = Sources(routes=routes, folder=folder, client=client, offline=offline)
         self._folder = folder
         self._offline = offline
@@ -176,8 +184,9 @@ class Router:
         return artefact
 
     def kept(self, artefact: Artefact) -> bool:
-        """Whether the file itself is in the router's own cache or in envforge's own store."""
-        return artefact.built is not None or (self._folder / "files" / artefact.id).exists()
+        """Whether the file itself is on the shelf, in the router's own cache or in envforge's own store."""
+        held = artefact.built is not None or artefact.id in self._shelf
+        return held or (self._folder / "files" / artefact.id).exists()
 
     def metadata(self, artefact: Artefact) -> bytes:
         """METADATA of a wheel, from the cache, its index or the wheel. Raises EnvforgeError naming index and name."""
@@ -188,6 +197,9 @@ class Router:
             pass
         if artefact.built is not None:
             data = self.built.metadata(artefact.id)
+        elif artefact.id in self._shelf:
+            with self._shelf[artefact.id].open() as file:
+                data = metadata_in(file)
         elif artefact.sdist is not None:
             data = pkg_info(self.fetch(artefact.sdist))
         else:
@@ -214,11 +226,17 @@ class Router:
         self._files[(artefact.origin, artefact.id)] = known
         return known
 
-    def fetch(self, artefact: Artefact) -> Path:
-        """The file itself, in the cache from now on. Raises EnvforgeError where no source gives it as stated."""
+    def fetch(self, artefact: Artefact, into: Path | None = None, told: Callable[[int], None] | None = None) -> Path:
+        """The file itself, in the cache from now on, or in ``into`` under its id where the cache lacks it.
+
+        ``told``: of every bytes that came. Raises EnvforgeError where no source gives it as stated.
+        """
         kept = self._folder / "files" / artefact.id
+        if into is not None and not kept.exists():
+            kept = into / artefact.id
         if kept.exists():
             return kept
+        artefact = self._listed(artefact.origin, artefact)
         try:
             response = None if self._offline else self._sources.stream(artefact, {"Accept-Encoding": "identity"})
         except Unreachable as error:
@@ -237,15 +255,17 @@ class Router:
                 hint="run it once without `--offline`" if self._offline else "ask again later, or add a mirror of it",
             )
         kept.parent.mkdir(parents=True, exist_ok=True)
-        partial = kept.with_name(f"{artefact.id}.{uuid4().hex}.part")
+        half = kept.with_name(f"{artefact.id}.{uuid4().hex}.part")
         digest = hashlib.sha256()
         try:
-            with partial.open("wb") as file:
+            with half.open("wb") as file:
                 for chunk in body(response):
                     digest.update(chunk)
                     file.write(chunk)
+                    if told is not None:
+                        told(len(chunk))
         except Unreachable as error:
-            partial.unlink()
+            half.unlink()
             raise EnvforgeError(
                 "file-broken",
                 f"`{artefact.file}` cannot be fetched whole from the index `{artefact.index}`",
@@ -253,14 +273,14 @@ class Router:
                 hint="ask again later, or add a mirror of it",
             ) from error
         if artefact.sha256 not in {None, digest.hexdigest()}:
-            partial.unlink()
+            half.unlink()
             raise EnvforgeError(
                 "hash-mismatch",
                 f"`{artefact.file}` from the index `{artefact.index}` does not have the sha256 that its page states",
                 cause=f"it has {digest.hexdigest()}, the page says {artefact.sha256}",
                 hint="nothing of it was used; ask the index's keeper, or another mirror",
             )
-        partial.replace(kept)
+        half.replace(kept)
         return kept
 
     def index_named(self, url: str) -> str | None:
@@ -321,11 +341,12 @@ class Router:
             return Response(status=404)
         if file.endswith(".metadata"):
             return Response(body=self.metadata(artefact), headers={"Content-Type": "text/plain", **replies.FOREVER})
-        if artefact.built is not None:
-            return replies.whole_file(self.built.path(artefact.id), artefact)
-        kept = self._folder / "files" / artefact.id
-        if kept.exists():
-            return replies.whole_file(kept, artefact)
+        if artefact.id in self._shelf:
+            return replies.whole_file(self._shelf[artefact.id].open, self._shelf[artefact.id].size)
+        if self.kept(artefact):
+            own = artefact.built is not None
+            kept = self.built.path(artefact.id) if own else self._folder / "files" / artefact.id
+            return replies.whole_file(lambda: kept.open("rb"), artefact.size)
         if self._offline:
             reason = f"`{artefact.file}` is not in the cache, and the network may not be asked"
             return self._fail("not-cached", artefact, reason)

@@ -14,7 +14,7 @@ from envforge.model.profile import Profile
 from envforge.model.progress import Working
 from envforge.model.result import Result
 from envforge.model.snapshot import Snapshot
-from envforge.model.state import FileRow, State
+from envforge.model.state import FileRow, State, distributions, shown
 from envforge.model.views import Audited
 from envforge.probe import launch, surroundings
 from envforge.probe.drift import is_bytecode
@@ -241,7 +241,7 @@ def _lock(shop: Shop, profile: Profile, taken: Snapshot) -> str:
     """As far as it goes: what came by another way than a plan stands in it by name and version only."""
     built = BuiltStore(shop.settings.cache / "built", "")
     return pylock.render(
-        taken.state,
+        distributions(taken.state),
         python=taken.python,
         indexes={index.name: index.url for index in profile.indexes},
         built={
@@ -266,8 +266,8 @@ def _not_reproducible(made: Snapshot, state: State, rows: Iterable[FileRow], oth
         elif (row.link, row.sha256) != (was.link, was.sha256):
             files.append(row.path)
     return NotReproducible(
-        distributions=tuple(f"{name} {state[name].version}" for name in sorted(other)),
-        removed=tuple(f"{name} {made.state[name].version}" for name in sorted(made.state.keys() - state.keys())),
+        distributions=tuple(f"{shown(name)} {state[name].version}" for name in sorted(other)),
+        removed=tuple(f"{shown(name)} {made.state[name].version}" for name in sorted(made.state.keys() - state.keys())),
         files=tuple(files),
         unowned=tuple(unowned),
     )

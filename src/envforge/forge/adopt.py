@@ -16,7 +16,7 @@ from envforge.model.finding import Severity
 from envforge.model.profile import Profile
 from envforge.model.progress import Working
 from envforge.model.result import Result
-from envforge.model.state import State
+from envforge.model.state import State, is_package
 from envforge.probe import launch, surroundings
 from envforge.rules.context import requested_by
 from envforge.rules.diff import changes as differences
@@ -155,10 +155,13 @@ def _refuse(home: Home, prefix: Path) -> None:
 
 
 def _requested(state: State, profile: Profile) -> State:
-    """What the profile asks for counts as asked for; what an installer says of it does not: uv says it of all."""
+    """What the profile asks for counts as asked for; what an installer says of it does not: uv says it of all.
+
+    Of its packages, conda knows.
+    """
     wanted = (parse(text) for text in requested_by(profile.steps))
     asked = {each.name for each in wanted if each is not None}
-    return {name: replace(item, requested=name in asked) for name, item in state.items()}
+    return {name: item if is_package(name) else replace(item, requested=name in asked) for name, item in state.items()}
 
 
 @contextmanager

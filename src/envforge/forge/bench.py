@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from packaging.utils import parse_wheel_filename
 
@@ -18,6 +19,7 @@ from envforge.engines.pages import write_atomically
 from envforge.engines.pip import Pip
 from envforge.engines.router import Router
 from envforge.engines.uv import Uv
+from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError
 from envforge.model.machine import InterpreterFacts
 from envforge.model.profile import DEFAULT_INDEX, Profile
@@ -72,15 +74,20 @@ class Bench:
 
 
 @contextmanager
-def bench(shop: Shop, profile: Profile, under: Ground) -> Iterator[Bench]:
-    """Open the router and the engines. Raises EnvforgeError where the cache cannot be written."""
+def bench(
+    shop: Shop, profile: Profile, under: Ground, shelf: Mapping[str, Stored] = MappingProxyType({})
+) -> Iterator[Bench]:
+    """Open the router and the engines; ``shelf``: sha256 -> file, of those that were brought along.
+
+    Raises EnvforgeError where the cache cannot be written.
+    """
     with ExitStack() as stack:
         stack.enter_context(share(shop.settings.cache))
         try:
             folder = stack.enter_context(scratch(shop.settings.cache / "scratch"))
         except OSError as error:
             raise _not_writable(shop.settings.cache, error) from error
-        with _open(shop, profile, under, folder) as opened:
+        with _open(shop, profile, under, folder, shelf) as opened:
             yield opened
 
 
@@ -94,7 +101,7 @@ def _not_writable(cache: Path, error: OSError) -> EnvforgeError:
 
 
 @contextmanager
-def _open(shop: Shop, profile: Profile, under: Ground, folder: Path) -> Iterator[Bench]:
+def _open(shop: Shop, profile: Profile, under: Ground, folder: Path, shelf: Mapping[str, Stored]) -> Iterator[Bench]:
     settings, cache, facts = shop.settings, shop.settings.cache, under.facts
     host = proxies(settings.proxy)
     client = Client(host)
@@ -104,8 +111,9 @@ def _open(shop: Shop, profile: Profile, under: Ground, folder: Path) -> Iterator
         ways = routes(profile, settings, default_index(settings, profile, cache))
         built = BuiltStore(cache / "built", facts.target)
         router = Router(
-            routes=ways, folder=cache / "index", client=client, built=built, tags=facts.tags, offline=settings.offline
-        )
+            routes=ways, folder=cache / "index", client=client, built=built, tags=facts.tags, offline=settings.offline,
+            shelf=shelf,
+        )  # fmt: skip
         # A plan holds a quarter of a million rows of index pages, none of them in a cycle: looking for cycles among
         # them would take a third of its time.
         gc.disable()

@@ -9,7 +9,7 @@ from envforge.model import wire
 from envforge.model.finding import Finding, Severity
 from envforge.model.plan import StepPlan
 from envforge.model.progress import StepDone
-from envforge.model.state import Distribution, State
+from envforge.model.state import Distribution, State, package_key, shown
 from envforge.rules.diff import changes
 
 
@@ -37,6 +37,12 @@ def compare(predicted: StepPlan, before: State, after: State) -> tuple[Finding, 
     """
     said = []
     touched = {change.name for change in predicted.changes}
+    # What a conda package brings changes with it, and is not told beside it.
+    touched |= {
+        name
+        for name, item in predicted.state.items()
+        if item.origin is not None and item.origin.package is not None and package_key(item.origin.package) in touched
+    }
     for name in sorted({*predicted.state, *after}):
         wanted, found, earlier = predicted.state.get(name), after.get(name), before.get(name)
         if wanted is None and found is not None:
@@ -51,9 +57,9 @@ def compare(predicted: StepPlan, before: State, after: State) -> tuple[Finding, 
         Finding(
             id=identity,
             severity=Severity.ERROR,
-            subject=name,
+            subject=shown(name),
             step=predicted.step.name,
-            message=f"`{name}` {text}",
+            message=f"`{shown(name)}` {text}",
             remedy="see the step's log for what the engine did; the environment in use is as it was",
         )
         for identity, name, text in said
@@ -66,16 +72,16 @@ def foreign(by: str, before: State, after: State) -> tuple[Finding, ...]:
     for change in changes(before, after):
         old, new = change.before, change.after
         if old is None and new is not None:
-            identity, what = "package-extra", f"`{change.name}` {new.version} was installed"
+            identity, what = "package-extra", f"`{change.label}` {new.version} was installed"
         elif new is None and old is not None:
-            identity, what = "package-missing", f"`{change.name}` {old.version} was removed"
+            identity, what = "package-missing", f"`{change.label}` {old.version} was removed"
         else:
-            identity, what = "package-changed", f"`{change.name}` was replaced"
+            identity, what = "package-changed", f"`{change.label}` was replaced"
         found.append(
             Finding(
                 id=identity,
                 severity=Severity.ERROR,
-                subject=change.name,
+                subject=change.label,
                 step=by,
                 message=f"{what} by {by}",
                 remedy="a check proves what is there; what changes it belongs into a step",

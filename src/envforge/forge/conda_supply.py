@@ -34,8 +34,10 @@ class CondaSupply(Place):
         try:
             state = packages.with_python({key: self.whole.state[key] for key in keys}, self.whole.state)
             engine = packages.engine(self.work)
+            # Of what was adopted, the files name the place where it lies.
+            named = self.prefix.readlink() if self.prefix.is_symlink() else self.prefix
             found.evicted += packages.whole(
-                self.shop, engine, folder, state, what="the repair", named=self.prefix, log=self.log
+                self.shop, engine, folder, state, what="the repair", named=named, log=self.log
             )
         except EnvforgeError as error:
             why = f"{error.message}{f': {error.cause}' if error.cause else ''}"

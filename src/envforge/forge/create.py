@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from envforge.engines.conda import LONGEST_PREFIX, prefix_too_long
+from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError, InterruptedByUserError, LeftoverError, UsageError
 from envforge.model.finding import Finding, Severity
 from envforge.model.machine import Machine
@@ -25,7 +27,7 @@ from envforge.store.layout import check_name
 from envforge.store.locking import hold
 from envforge.system import clock
 
-from . import quarantining, sealing, smoke
+from . import condas, quarantining, sealing, smoke
 from .bench import Bench, bench
 from .executor import Executor, Stopped
 from .generations import put_in_place
@@ -91,6 +93,7 @@ def build(
     python: str | None = None,
     wheels: Path | None = None,
     base: State | None = None,
+    shelf: Mapping[str, Stored] = MappingProxyType({}),
     planned: Callable[[Plan], None] | None = None,
 ) -> Result[Build]:
     """A new generation of ``name`` from ``profile``; the caller holds the environment's lock.
@@ -98,8 +101,9 @@ def build(
     ``locked``: what is installed after each of the leading steps, where that is not to be resolved again; with
     ``exact``, which wants one for every step, nothing is. ``recorded``: what is restored, which no file of the cache is
     believed to be unless its bytes are. ``python``: a version instead of the profile's. ``wheels``: a folder with those
-    of the lock that were built elsewhere. ``base``: what is there before the first step, which no solver is asked for
-    then (only the backend conda has any). ``planned`` is told the plan before anything is built.
+    of the lock that were built elsewhere; ``shelf``: sha256 -> file, of those that were brought along. ``base``: what
+    is there before the first step, which no solver is asked for then (only the backend conda has any). ``planned`` is
+    told the plan before anything is built.
     """
     started = clock.monotonic()
     shop.home.refuse_foreign(name)
@@ -112,7 +116,7 @@ def build(
         # Told before minutes of planning, not after.
         nothing = Plan(profile=profile, steps=(), findings=unfit)
         return Result(command=command, data=_unbuilt(nothing, name, clock.monotonic() - started), findings=unfit)
-    with ground(shop, chosen, host, fetch=True, base=base) as under, bench(shop, profile, under) as work:
+    with ground(shop, chosen, host, fetch=True, base=base) as under, bench(shop, profile, under, shelf) as work:
         if under.python is None:
             pythons.find(wanted)  # raises, and says what was looked at
             raise EnvforgeError("python-not-found", f"Python {wanted} is not on this machine")
@@ -234,6 +238,7 @@ class _Maker:
         if switched:
             remember(home, self._name, generation, launch.stamp(executor.prefix))
             put_in_place(home, self._name, generation)
+            condas.keep_listed(self._shop, self._name)
             thin_out(self._shop, self._name)
         else:
             executor.journal.append(
@@ -375,4 +380,5 @@ class _Maker:
             bytes=executor.bytes,
             seconds=clock.monotonic() - started,
             in_use=self._shop.home.current(self._name),
+            activation=condas.activation(self._shop.home, self._name) if switched else None,
         )

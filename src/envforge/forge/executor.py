@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envforge.engines import conda_notes
+from envforge.engines import activation, conda_notes
 from envforge.engines.artefacts import Artefact
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
@@ -95,6 +95,9 @@ class Executor:
             self._lay_out(expected)
             return
         self._work.uv.venv(self.prefix, self._work.python)
+        for path in activation.equip(self.prefix, self._profile.variables):
+            text = f"`{path}` does not set the profile's variables: uv wrote it otherwise than envforge knows it"
+            self._shop.tell(Note(text=text, level="warning"))
         if base:
             completed = self._work.uv.install(self.prefix, base, self._work.scratch, self._log(0, "base"))
             if not completed.ok:
@@ -112,6 +115,11 @@ class Executor:
     def _lay_out(self, expected: State) -> None:
         """The conda packages before the first step. Raises EnvforgeError."""
         asked = specs(self._profile)
+        other = conda_notes.changed(self._profile.variables)
+        if other:
+            names = ", ".join(f"`{name}`" for name in other)
+            text = f"`conda activate` cannot set {names} as the profile has it; `envforge run` does"
+            self._shop.tell(Note(text=text, level="warning"))
         count = len(packages_of(expected))
         with Watched(self._shop, f"base: {count} conda packages", _to_fetch(expected)) as watch:
             packages.whole(
@@ -125,7 +133,7 @@ class Executor:
     def _conda_notes(self, before: State, after: State, asked: Sequence[str]) -> None:
         """What conda wants to know of the prefix besides its packages. Raises EnvforgeError."""
         conda_notes.history(self.prefix, f"envforge: {self._profile.name}", before, after, asked)
-        conda_notes.state(self.prefix, self._profile.environment)
+        conda_notes.state(self.prefix, self._profile.variables)
 
     def _open_timeline(self, state: State, observation: Observation) -> None:
         self.timeline = Timeline(
@@ -377,7 +385,7 @@ class Executor:
             "no_proxy": ",".join(proxies.exempt) or None,
         }
         extra = {name: value for name, value in network.items() if value} | dict(step.environment)
-        env = inside.variables(self.prefix, self._profile, extra)
+        env = inside.variables(self.prefix, self._profile, self._shop.tell, extra)
         program = shutil.which(step.arguments[0], path=env["PATH"])
         if program is None:
             raise EnvforgeError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envforge.engines.built import BuiltStore
+from envforge.engines.channels import Channel, channels
 from envforge.engines.origins import Routes, credentials, routes
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.export import (
@@ -20,7 +21,7 @@ from envforge.model.export import (
     built,
     installable,
 )
-from envforge.model.losses import BINDING, HASHES, NO_DEPS, PYTHON, losses
+from envforge.model.losses import ACTIVATION, BINDING, BUILT, HASHES, NO_DEPS, PIP, PYTHON, losses
 from envforge.model.profile import Backend, Profile
 from envforge.model.progress import Note
 from envforge.model.result import Result
@@ -33,6 +34,8 @@ from .bench import default_index
 from .path import in_use
 from .shop import Shop
 from .writing import write, write_all
+
+_ACTIVATION = "etc/conda/activate.d/"
 
 Renderers = Mapping[str, Callable[[Subject], Rendered]]
 
@@ -69,6 +72,7 @@ def export(
         shop.tell(Note(text=text, level="warning"))
     settings = replace(shop.settings, substitutes=held.substitutes)
     ways = routes(held.profile, settings, default_index(settings, held.profile, settings.cache))
+    asked = channels(held.profile, settings) if held.profile.backend is Backend.CONDA else ()
     before = snapshots.read(shop.home, name, number, 0).state
     last = snapshots.read(shop.home, name, number, steps, files=True)
     subject = Subject(
@@ -78,9 +82,11 @@ def export(
         python=held.python,
         states=(before, *held.states),
         indexes=_indexes(held.profile, held.substitutes, ways),
-        private=_private(ways),
+        private=_private(ways, asked),
+        channels={channel.name: channel.place for channel in asked},
         kept=_kept(BuiltStore(settings.cache / "built", ""), held.states),
         contested=sum(len(row.owners) > 1 for row in last.files),
+        activated=any(row.path.startswith(_ACTIVATION) for row in last.files),
         program=program,
         command=wish.command,
     )
@@ -148,10 +154,12 @@ def _indexes(profile: Profile, substitutes: Mapping[str, str], ways: Routes) -> 
     return found
 
 
-def _private(ways: Routes) -> tuple[str, ...]:
-    return tuple(
+def _private(ways: Routes, asked: tuple[Channel, ...]) -> tuple[str, ...]:
+    """Indexes and channels that are opened by a password."""
+    indexes = (
         origin.name for origin in ways.origins.values() if any(credentials(origin, url) for url in origin.sources)
     )
+    return (*indexes, *(each.name for each in asked if "://" in each.place and each.credentials(each.place)))
 
 
 def _kept(store: BuiltStore, states: Iterable[State]) -> Mapping[str, str]:
@@ -168,7 +176,8 @@ def _pylock(subject: Subject, ways: Routes) -> Rendered:
     state = {name: pylock.portable(item) for name, item in subject.final.items() if installable(item)}
     urls = {origin.name: origin.url for origin in ways.origins.values()}
     text = pylock.render(state, python=subject.python, indexes=urls, built={})
-    return Rendered(files={"pylock.toml": text}, lost=losses(subject, {PYTHON, HASHES, BINDING, NO_DEPS}))
+    carried = {PYTHON, HASHES, BINDING, NO_DEPS, PIP, BUILT, ACTIVATION}
+    return Rendered(files={"pylock.toml": text}, lost=losses(subject, carried))
 
 
 def _written(wish: Wish, files: Mapping[str, str]) -> tuple[str, ...]:

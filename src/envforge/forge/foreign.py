@@ -140,6 +140,3 @@ def compare(shop: Shop, there: Foreign, profile: Profile) -> None:
     if there.backend != profile.backend:
         text = f"it is of {there.backend}, the profile `{profile.name}` wants {profile.backend}"
         shop.tell(Note(text=text, level="warning"))
-    if there.backend == "conda":
-        text = "what conda installed beside Python's distributions is looked at as files of nobody"
-        shop.tell(Note(text=text))

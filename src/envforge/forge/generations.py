@@ -76,8 +76,8 @@ def broken(home: Home, name: str, generation: int) -> str | None:
         if (shown(each) not in meta if is_package(each) else not _listed(each, there))
     ]
     if missing:
-        shown = ", ".join(f"`{each}`" for each in missing[:5])
-        return f"{shown} {'is' if len(missing) == 1 else 'are'} missing in it"
+        first = ", ".join(f"`{each}`" for each in missing[:5])
+        return f"{first} {'is' if len(missing) == 1 else 'are'} missing in it"
     return None
 
 
@@ -119,7 +119,9 @@ def profile(home: Home, name: str, generation: int) -> Profile:
 
     found = recorded(home, name, generation)
     # A requirement with a relative path counts from the file that said so, and an update reads that again.
-    return replace(found, source=str(Path(beginning(home, name, generation).get("source") or found.source)))
+    begun = beginning(home, name, generation)
+    source = str(Path(begun.get("source") or found.source))
+    return replace(found, source=source, overridden="backend" in begun)
 
 
 def states(home: Home, name: str, generation: int, steps: int) -> tuple[State, ...]:

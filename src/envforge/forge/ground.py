@@ -12,12 +12,13 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from envforge.engines.channels import channels
-from envforge.engines.conda import Conda, depends, subdir
+from envforge.engines.conda import Conda, subdir
 from envforge.engines.pages import write_atomically
 from envforge.model.errors import EnvforgeError
 from envforge.model.machine import InterpreterFacts, Machine
 from envforge.model.profile import Action, Backend, Profile
 from envforge.model.progress import Working
+from envforge.model.repodata import depends, spec_name
 from envforge.model.state import Distribution, Origin, State, distributions, package_key, packages, shown
 from envforge.probe import interpreter, pythons, stubs
 from envforge.probe import machine as machines
@@ -133,13 +134,13 @@ def virtual(host: Machine) -> tuple[tuple[str, str, str], ...]:
 
 
 def specs(profile: Profile, steps: int = 0) -> tuple[str, ...]:
-    """The match specs that hold after the first ``steps`` steps."""
+    """The match specs that hold after the first ``steps`` steps; of a package, what was asked for last."""
     wanted = profile.python
     if re.fullmatch(r"\d+\.\d+", wanted):
         wanted = f"{wanted}.*"
     python = f"python {wanted.replace(' ', '')}"
     more = (spec for step in profile.steps[:steps] if step.action is Action.CONDA for spec in step.arguments)
-    return (python, *profile.conda.packages, *more)
+    return tuple({spec_name(spec): spec for spec in (python, *profile.conda.packages, *more)}.values())
 
 
 def _python(profile: Profile, wanted: State) -> str:

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from envforge.model.errors import EnvforgeError
 from envforge.model.profile import Profile
+from envforge.model.progress import Listener
 from envforge.model.state import FileRow
 from envforge.probe import prefix as prefixes
 from envforge.store import snapshots
 from envforge.store.layout import Home
 from envforge.system import environ
 
+from .activating import activated
 
-def variables(prefix: Path, profile: Profile, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The clean environment with the prefix activated, then the profile's variables, then ``extra``."""
-    base = environ.hermetic()
-    return {
-        **base,
-        "PATH": f"{prefix / 'bin'}{os.pathsep}{base.get('PATH', os.defpath)}",
-        "VIRTUAL_ENV": str(prefix),
-        **profile.environment,
-        **(extra or {}),
-    }
+
+def variables(prefix: Path, profile: Profile, tell: Listener, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The clean environment with the generation at ``prefix`` activated, the profile's variables and ``extra``."""
+    given = {**profile.variables, **(extra or {})}
+    return activated(environ.hermetic(), prefix, prefix.parent.name, given, tell)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from envforge.engines.origins import routes
+from envforge.model import explicit
 from envforge.model.errors import EnvforgeError, UsageError
-from envforge.model.export import brought, built, installable
+from envforge.model.export import built, installable, unlockable
 from envforge.model.finding import Finding, Severity
 from envforge.model.lock import LockedStep, LockFile
 from envforge.model.plan import Plan
-from envforge.model.profile import Action, Profile
+from envforge.model.profile import Action, Backend, Profile
 from envforge.model.progress import Note, Working
 from envforge.model.result import Result
-from envforge.model.state import Distribution, State
+from envforge.model.state import Distribution, State, is_package, packages, shown
 from envforge.model.views import LockView
 from envforge.store import lockfile, snapshots
 
@@ -29,17 +30,19 @@ from .shop import Shop
 from .writing import write
 
 STDOUT = "-"
+_ENDING = ".pylock.toml"
 
 
 def lock(shop: Shop, name: str, *, output: str | None = None) -> Result[LockView]:
     """The lock of the environment ``name``, or else of the profile that ``name`` means.
 
-    ``output``: the file, ``-`` for none; ``NAME.pylock.toml`` in the working folder where None. Nothing is installed.
-    Where the plan of a profile ends open, nothing is written, and the findings say why.
+    ``output``: the file, ``-`` for none; ``NAME.pylock.toml`` in the working folder where None. Beside it its conda
+    packages are listed as conda takes them. Nothing is installed. Where the plan of a profile ends open, nothing is
+    written, and the findings say why.
     Raises UsageError, EnvforgeError ``not-restorable``, ``lock-needs-build``, ``not-writable``, and as a plan does.
     """
     if "/" not in name and name in shop.home.environments():
-        return _answer(shop, *_recorded(shop, name), output=output)
+        return _answer(shop, *recorded(shop, name), (), output=output)
     try:
         profile = profiles.find(shop, name)
     except UsageError as error:
@@ -59,21 +62,22 @@ def _answer(
     output: str | None,
 ) -> Result[LockView]:
     if held is None:
-        empty = LockView(subject=subject, file=None, steps=(), distributions=0, lost=(), text="")
+        empty = LockView(subject=subject, file=None, explicit=None, steps=(), distributions=0, lost=(), text="")
         return Result(command="lock", data=empty, findings=findings)
+    _insist_on_hashes(held)
     text = lockfile.dump(held, indexes=indexes)
     lost = tuple(lost_in(held))
     for each in lost:
         shop.tell(Note(text=each, level="warning"))
-    file = None if output == STDOUT else write(Path(output or f"{held.name}.pylock.toml"), text)
-    final: State = held.steps[-1].state if held.steps else {}
+    file = None if output == STDOUT else write(Path(output or f"{held.name}{_ENDING}"), text)
     return Result(
         command="lock",
         data=LockView(
             subject=subject,
             file=file,
+            explicit=_explicit(subject, held, Path(file)) if file is not None and held.base else None,
             steps=tuple(step.name for step in held.steps),
-            distributions=sum(installable(item) for item in final.values()),
+            distributions=sum(installable(item) or is_package(item.name) for item in held.final.values()),
             lost=lost,
             text=text,
         ),
@@ -81,25 +85,50 @@ def _answer(
     )
 
 
+def _insist_on_hashes(held: LockFile) -> None:
+    """Raise EnvforgeError ``not-restorable`` where a channel states no sha256 of a package."""
+    every = {item.name: item for step in held.steps for item in step.state.values()} | dict(held.base)
+    bare = sorted(f"`{shown(item.name)}` {item.version}" for item in packages(every).values() if item.sha256 is None)
+    if bare:
+        raise EnvforgeError(
+            "not-restorable",
+            f"{', '.join(bare)} cannot be locked: the channel states no sha256",
+            cause="a lock names every file by its sha256",
+            hint="take the package from another channel",
+        )
+
+
+def _explicit(subject: str, held: LockFile, file: Path) -> str:
+    """Write the conda packages of the end beside ``file``, as conda itself takes them."""
+    name = file.name.removesuffix(_ENDING) if file.name.endswith(_ENDING) else file.stem
+    head = f"{subject}, as envforge locked it: the conda packages\nconda create --name NAME --file FILE"
+    return write(file.with_name(f"{name}.explicit.txt"), explicit.render(held.final, head))
+
+
 def lost_in(held: LockFile) -> list[str]:
     """What the lock cannot carry."""
-    final: State = held.steps[-1].state if held.steps else {}
     lost = []
     # A step before the end may need one, too.
     wheels = sorted({f"`{item.file}`" for step in held.steps for item in step.state.values() if built(item)})
     if wheels:
         lost.append(f"no index has what was built here: elsewhere, lay {', '.join(wheels)} beside the lock")
-    others = (item for item in final.values() if not installable(item) and not brought(item))
-    unknown = sorted(f"`{item.name}` {item.version}" for item in others)
-    if unknown:
-        lost.append(f"no lock knows the file of what a program put there: {', '.join(unknown)}")
-    return lost
+    return [*lost, *unknown(held)]
+
+
+def unknown(held: LockFile) -> list[str]:
+    """What no file is known of."""
+    names = sorted(f"`{item.name}` {item.version}" for item in held.final.values() if unlockable(item))
+    return [f"no lock knows the file of what a program put there: {', '.join(names)}"] if names else []
 
 
 # -- an environment ----------------------------------------------------------------------------------------------------
 
 
-def _recorded(shop: Shop, name: str) -> tuple[str, LockFile, Mapping[str, str], tuple[Finding, ...]]:
+def recorded(shop: Shop, name: str) -> tuple[str, LockFile, Mapping[str, str]]:
+    """The snapshot that the generation in use ends with (``ENV/G.K``), its lock, and name -> URL of its indexes.
+
+    Raises UsageError, EnvforgeError ``not-restorable`` or ``corrupt-record``.
+    """
     number = in_use(shop.home, name)
     held = restoring.lock(shop, name, number)
     last = max(snapshots.numbers(shop.home, name, number))
@@ -108,9 +137,15 @@ def _recorded(shop: Shop, name: str) -> tuple[str, LockFile, Mapping[str, str], 
         shop.tell(Note(text=text, level="warning"))
     return (
         f"{name}/{number}.{len(held.states)}",
-        _file(name, held.profile, held.states, held.python, held.substitutes),
+        _file(
+            name,
+            held.profile,
+            base=held.base or {},
+            states=held.states,
+            python=held.python,
+            substitutes=held.substitutes,
+        ),
         addresses(shop, held.profile, held.substitutes),
-        (),
     )
 
 
@@ -122,12 +157,13 @@ def addresses(shop: Shop, profile: Profile, substitutes: Mapping[str, str]) -> M
 
 
 def _file(
-    name: str, profile: Profile, states: tuple[State, ...], python: str, substitutes: Mapping[str, str]
+    name: str, profile: Profile, *, base: State, states: tuple[State, ...], python: str, substitutes: Mapping[str, str]
 ) -> LockFile:
     return LockFile(
         name=name,
         text=profile.text,
         python=python,
+        base=base,
         steps=tuple(LockedStep(name=step.name, state=state) for step, state in zip(profile.steps, states, strict=True)),
         substitutes=substitutes,
     )
@@ -150,7 +186,12 @@ def _planned(shop: Shop, profile: Profile) -> tuple[str, LockFile | None, Mappin
     runs = ", ".join(f"`{step.name}`" for step in profile.steps if step.action is Action.RUN)
     if runs:
         shop.tell(Note(text=f"taken to change nothing, since a lock runs nothing: {runs}", level="warning"))
-    held = _file(profile.name, profile, states, under.facts.version, shop.settings.substitutes)
+    # Another Python brings its own pip, and a venv holds nothing else before the first step.
+    base: State = predicted.base if profile.backend is Backend.CONDA else {}
+    held = _file(
+        profile.name, profile, base=base, states=states, python=under.facts.version,
+        substitutes=shop.settings.substitutes,
+    )  # fmt: skip
     return profile.name, held, indexes, predicted.findings
 
 
@@ -171,18 +212,15 @@ def _states(shop: Shop, work: Bench, planner: Planner, predicted: Plan) -> tuple
             hint=f"`envforge create {predicted.profile.name}` builds it once; then lock the environment or the profile",
         )
     shop.tell(Working(what="hashing what no index gives the hash of"))
-    now: dict[str, Distribution] = dict(predicted.base)
+    hashed: dict[str, Distribution] = {}
     states = []
     for step in predicted.steps:
         for change in step.changes:
-            if change.after is None:
-                del now[change.name]
-                continue
+            hashed.pop(change.name, None)
             artefact = planner.artefacts.get((step.step.name, change.name))
-            if artefact is None:
-                continue
-            whole = work.router.hashed(artefact)
-            now[change.name] = replace(change.after, sha256=whole.sha256, size=whole.size)
-        states.append(dict(now))
+            if change.after is not None and artefact is not None:
+                whole = work.router.hashed(artefact)
+                hashed[change.name] = replace(change.after, sha256=whole.sha256, size=whole.size)
+        states.append({**step.state, **hashed})
     shop.tell(Working(what=None))
     return tuple(states)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envforge.engines.conda import Conda, depends, spec_name
+from envforge.engines.conda import Conda
 from envforge.model.errors import EnvforgeError
 from envforge.model.plan import Because
 from envforge.model.profile import Profile, Step
 from envforge.model.progress import Note
+from envforge.model.repodata import depends, spec_name
 from envforge.model.state import (
     Distribution,
     FileRow,

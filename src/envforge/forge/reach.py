@@ -11,7 +11,7 @@ from pathlib import Path
 from envforge.engines.artefacts import Artefact
 from envforge.model.errors import EnvforgeError
 from envforge.model.progress import Working
-from envforge.model.state import Distribution, State, distributions
+from envforge.model.state import Distribution, State, distributions, packages
 from envforge.rules.diff import changes as differences
 
 from .bench import Bench
@@ -35,6 +35,10 @@ def reach(shop: Shop, work: Bench, base: State, locked: Sequence[State]) -> None
     if shop.settings.offline and shop.settings.engine == "uv":
         there = [told for told in looked if isinstance(told, Artefact) and not work.router.kept(told)]
         lacking |= {artefact.file: "" for artefact in _uncached(work, there)}
+    if shop.settings.offline and work.conda is not None:
+        # Two steps may hold two versions of one package.
+        packed = {f"{name} {item.file}": item for state in locked for name, item in packages(state).items()}
+        lacking |= {item.file or item.name: "" for item in work.conda.uncached(packed)}
     shop.tell(Working(what=None))
     if lacking:
         raise _lacking(lacking, offline=shop.settings.offline)

@@ -8,7 +8,7 @@ from envforge.model.errors import EnvforgeError
 from envforge.model.plan import Plan
 from envforge.model.progress import Note
 from envforge.model.result import Build, Result
-from envforge.model.state import State
+from envforge.model.state import State, shown
 from envforge.rules.diff import changes as differences
 from envforge.store import snapshots
 from envforge.store.layout import Home
@@ -64,14 +64,15 @@ def _tell(shop: Shop, old: str, before: State, planned: Plan) -> None:
     after = planned.steps[-1].state if planned.steps else planned.base
     lines = []
     for change in differences(before, after):
+        name = shown(change.name)
         if change.before is None:
-            lines.append(f"{change.name} {after[change.name].version} is added")
+            lines.append(f"{name} {after[change.name].version} is added")
         elif change.after is None:
-            lines.append(f"{change.name} {change.before.version} is left out")
+            lines.append(f"{name} {change.before.version} is left out")
         elif change.before.version != change.after.version:
-            lines.append(f"{change.name} {change.before.version} -> {change.after.version}")
+            lines.append(f"{name} {change.before.version} -> {change.after.version}")
         else:
-            lines.append(f"{change.name} {change.after.version} is another build")
+            lines.append(f"{name} {change.after.version} is another build")
     more = [f"{len(lines) - _NAMED} more"] if len(lines) > _NAMED else []
     said = ", ".join([*lines[:_NAMED], *more]) or "the same versions"
     shop.tell(Note(text=f"against {old}: {said}"))

@@ -16,6 +16,7 @@ from envforge.model.views import RemoveView
 from envforge.probe import processes
 from envforge.store import locking
 
+from . import condas
 from .listing import sizes
 from .path import require
 from .shop import Shop
@@ -42,6 +43,7 @@ def remove(shop: Shop, name: str, *, in_use: bool = False) -> Result[RemoveView]
         own, _ = sizes(prefixes)
         shop.tell(Working(what=f"removing `{name}`"))
         home.unlink(name)
+        condas.unlist(shop, name)
         for folder in (prefixes, records):
             left = delete(folder)
             if left:

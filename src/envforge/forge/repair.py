@@ -12,12 +12,12 @@ from envforge.engines.mender import Mender
 from envforge.model.drift import Audit, Drift
 from envforge.model.errors import EnvforgeError, LeftoverError
 from envforge.model.finding import Finding
-from envforge.model.profile import Profile
+from envforge.model.profile import Backend, Profile
 from envforge.model.progress import Note
 from envforge.model.repair import Lost, Mending, Repair, RepairAction, Restoration
 from envforge.model.result import Result
 from envforge.model.snapshot import Snapshot
-from envforge.model.state import shown
+from envforge.model.state import packages, shown
 from envforge.probe import hashing
 from envforge.rules import mending as mending_rules
 from envforge.store import contents, repairs, scratch, snapshots, stamp
@@ -163,7 +163,7 @@ class _Repairer:
             raise _unfinished(name, error) from error
         finally:
             delete(beside)
-        lost = (*plan.lost, *supplied.lost)
+        lost = tuple(replace(each, subject=shown(each.subject)) for each in (*plan.lost, *supplied.lost))
         journal.append("repair-finished", lost=[each.subject for each in lost])
         return Repair(
             environment=name,
@@ -285,10 +285,11 @@ class _Repairer:
         return moved
 
     def _profile(self) -> Profile:
-        """As recorded, for the Python that the environment has."""
+        """As recorded, for the Python and of the backend that the environment has; an adopted one may have others."""
         profile = recorded(self._home, self.name, self.generation)
         minor = ".".join(self.need.whole.python.split(".")[:2])
-        return replace(profile, python=minor)
+        backend = Backend.CONDA if packages(self.need.whole.state) else Backend.VENV
+        return replace(profile, python=minor, backend=backend)
 
     def _kept(self, supplied: Supplied) -> set[str]:
         """Distributions that stay another version, since the recorded one cannot be had: half of each is worse."""

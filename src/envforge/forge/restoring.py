@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
+from envforge.model.plan import Change
 from envforge.model.profile import Action, Backend, Profile, Symbol
 from envforge.model.progress import Note
 from envforge.model.result import Build, Result
-from envforge.model.state import Distribution, State
+from envforge.model.state import Distribution, State, shown
 from envforge.probe import pythons
 from envforge.rules.diff import changes as differences
 from envforge.store import snapshots
@@ -28,8 +30,8 @@ class Lock:
     """What was installed after each step of ``profile``. ``python``: version of then; ``substitutes``: of then.
 
     ``called`` names it in sentences (``generation 3``). ``generation``: the one of this home whose records it is, None
-    for a lock from a file; ``wheels``: the folder that may hold what was built elsewhere. ``base``: what was there
-    before the first step.
+    for a lock from a file; ``wheels``: the folder that may hold what was built elsewhere; ``shelf``: sha256 -> file, of
+    those that came with it. ``base``: what was there before the first step, with the backend conda.
     """
 
     called: str
@@ -40,6 +42,7 @@ class Lock:
     substitutes: Mapping[str, str]
     wheels: Path | None = None
     base: State | None = None
+    shelf: Mapping[str, Stored] = field(default_factory=dict)
 
 
 def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lock:
@@ -71,7 +74,7 @@ def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lo
         states=states(home, name, generation, count),
         python=snapshots.read(home, name, generation, count).python,
         substitutes=dict(beginning(home, name, generation).get("substitutes", {})),
-        base=snapshots.read(home, name, generation, 0).state,
+        base=snapshots.read(home, name, generation, 0).state if whole.backend is Backend.CONDA else None,
     )
 
 
@@ -113,6 +116,7 @@ def restore(
         recorded=_recorded(shop, name, held.generation, len(held.states)) if held.generation is not None else None,
         wheels=held.wheels,
         base=held.base,
+        shelf=held.shelf,
         python=_python(shop, held),
     )
     made = result.data.generation
@@ -144,7 +148,8 @@ def _python(shop: Shop, held: Lock) -> str:
     except EnvforgeError:
         minor = ".".join(held.python.split(".")[:2])
         there = pythons.find(minor).version
-        shop.tell(Note(text=f"Python {held.python} is not here any more: Python {there} is taken", level="warning"))
+        gone = "not here any more" if held.generation is not None else "not here"
+        shop.tell(Note(text=f"Python {held.python} is {gone}: Python {there} is taken", level="warning"))
         return minor
     return held.python
 
@@ -155,15 +160,22 @@ def _otherwise(name: str, held: Lock, now: State) -> tuple[Finding, ...]:
         Finding(
             id="package-changed",
             severity=Severity.WARNING,
-            subject=change.name,
-            message=f"`{change.name}` is {_told(change.after)}, in {held.called} it was "
+            subject=shown(change.name),
+            message=f"`{shown(change.name)}` is {_told(change.after)}, in {held.called} it was "
             f"{_told(change.before, change.after)}",
             evidence={"before": change.before.version if change.before else None, "generation": held.generation},
             remedy="a step of kind run, or another Python, brought it, and no lock holds that: "
             f"see `envforge history {name}`",
         )
         for change in differences(held.states[-1], now)
+        if not _in_a_package(change)
     )
+
+
+def _in_a_package(change: Change) -> bool:
+    """Whether it only came or went with conda packages, which are compared themselves."""
+    sides = [side for side in (change.before, change.after) if side is not None]
+    return all(side.origin is not None and side.origin.kind == "conda" for side in sides)
 
 
 def _told(item: Distribution | None, other: Distribution | None = None) -> str:

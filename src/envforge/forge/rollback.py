@@ -18,7 +18,7 @@ from envforge.store.layout import Home
 from envforge.store.locking import hold
 from envforge.system import clock
 
-from . import quarantining
+from . import condas, quarantining
 from .generations import broken, in_use_once, linked, put_in_place
 from .path import require
 from .shop import Shop
@@ -133,6 +133,7 @@ def _switched(shop: Shop, way: _Way, generation: int) -> Result[Switch]:
     changes = _differences(shop, way, generation)
     if home.current(way.name) != generation:
         put_in_place(home, way.name, generation, rollback=True)
+        condas.keep_listed(shop, way.name)
     data = Switch(
         environment=way.name,
         before=way.before,

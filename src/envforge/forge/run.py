@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -18,10 +18,12 @@ from envforge.model.progress import Note
 from envforge.system import environ, process
 
 from . import launching
+from .activating import activated
 from .path import current
 from .profiles import recorded
 from .shop import Shop
 
+# What would bring in other modules.
 _LEAKS = ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__")
 
 
@@ -49,14 +51,16 @@ def run(shop: Shop, name: str, command: Sequence[str], *, strict: bool = False) 
     generation, prefix = current(shop.home, name)
     profile = recorded(shop.home, name, generation)
     argv = expand(profile, command)
-    variables = environment(environ.variables(), profile, prefix)
-    program = find(argv[0], variables["PATH"], profile)
     changed = launching.changed(shop.home, name, generation, prefix)
     if strict:
         _insist(name, changed)
     elif changed:
         text = f"`{name}` changed since it last was in order: {changed}; `envforge audit {name}` tells all"
         shop.tell(Note(text=text, level="warning"))
+    # Only now: in one of conda's, packages' own code may run here.
+    host = {key: value for key, value in environ.variables().items() if key not in _LEAKS}
+    variables = activated(host, prefix, name, profile.variables, shop.tell)
+    program = find(argv[0], variables["PATH"], profile)
     sys.stdout.flush()
     sys.stderr.flush()
     # Python ignores these two and an exec keeps that: a command would never die of a closed pipe.
@@ -90,16 +94,6 @@ def _insist(name: str, changed: str | None) -> None:
 def expand(profile: Profile, command: Sequence[str]) -> tuple[str, ...]:
     """A name under the profile's ``commands`` stands for its words; what follows it is added."""
     return (*profile.commands.get(command[0], (command[0],)), *command[1:])
-
-
-def environment(host: Mapping[str, str], profile: Profile, prefix: Path) -> dict[str, str]:
-    """The host's variables without what would bring in other modules, then the profile's, then the environment's."""
-    variables = {name: value for name, value in host.items() if name not in _LEAKS}
-    variables.update(profile.environment)
-    variables["PYTHONNOUSERSITE"] = "1"
-    variables["VIRTUAL_ENV"] = str(prefix)
-    variables["PATH"] = os.pathsep.join([str(prefix / "bin"), variables.get("PATH") or os.defpath])
-    return variables
 
 
 def find(program: str, search: str, profile: Profile) -> str:

@@ -17,7 +17,7 @@ from envforge.store import audited, snapshots
 from envforge.store.journal import Journal
 from envforge.store.layout import Home
 
-from . import generations, profiles
+from . import condas, generations, profiles
 from .generations import linked, sealed
 from .history import FOLDER_GONE, generation, last_verdict
 from .path import require
@@ -76,6 +76,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             adopted=adopted is not None,
             sealed=_sealed(home, name, about),
             audited=audited.read(home, name, about),
+            activation=condas.activation(home, name),
         ),
     )
 
@@ -116,10 +117,10 @@ def begun(events: tuple[Event, ...]) -> Mapping[str, Any]:
 def moved_on(name: str, recorded: Profile, begun: Mapping[str, Any]) -> tuple[bool | None, str | None]:
     """Whether the profile that is found now says something else than the recorded one, and in which words."""
     source = str(begun["source"]) if begun.get("source") else None
-    if source and not Path(source).exists():
-        return None, f"`{source}` is gone"
     if source and source.endswith(".toml"):
         return None, f"it was built from the lock `{source}`, which holds its profile as it was then"
+    if source and not Path(source).exists():
+        return None, f"`{source}` is gone"
     try:
         found = profiles.read(Path(source)) if source else profiles.named(recorded.name)
         if "backend" in begun:

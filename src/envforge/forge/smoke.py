@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from envforge.model.finding import Finding, Severity
@@ -18,9 +19,10 @@ from . import inside
 def run(prefix: Path, profile: Profile, tell: Listener, log: Path) -> tuple[SmokeResult, ...]:
     """Run every smoke check of the profile in the environment at ``prefix``; what they say is appended to ``log``."""
     results = []
+    env = inside.variables(prefix, profile, tell)
     for smoke in profile.smoke:
         tell(Working(what=f"smoke check {smoke.name}"))
-        result = _one(prefix, profile, smoke, log)
+        result = _one(prefix, smoke, env, log)
         tell(Working(what=None))
         tell(Note(text=f"smoke check {smoke.name}: {'ok' if result.ok else result.ending}, {result.seconds:.1f} s"))
         results.append(result)
@@ -47,8 +49,7 @@ def findings(results: tuple[SmokeResult, ...]) -> tuple[Finding, ...]:
     )
 
 
-def _one(prefix: Path, profile: Profile, smoke: Smoke, log: Path) -> SmokeResult:
-    env = inside.variables(prefix, profile)
+def _one(prefix: Path, smoke: Smoke, env: Mapping[str, str], log: Path) -> SmokeResult:
     started = clock.monotonic()
     argv = _argv(prefix, smoke, env["PATH"])
     if argv is None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from envforge.model.snapshot import Snapshot
-from envforge.model.state import FileRow, Observation, State
-from envforge.probe import hashing
+from envforge.model.state import FileRow, Observation, State, is_package
+from envforge.probe import conda_meta, hashing
 from envforge.probe import machine as machines
 from envforge.store import contents, snapshots
 from envforge.store.layout import Home
@@ -22,12 +22,14 @@ _ALL = 64 << 20  # bytes that are kept of one snapshot
 
 
 def written(rows: Iterable[FileRow], names: AbstractSet[str]) -> tuple[str, ...]:
-    """Paths of what an installer wrote for the distributions ``names``, each time otherwise, and no wheel holds."""
-    return tuple(
-        row.path
-        for row in rows
-        if row.link is None and not names.isdisjoint(row.owners) and (is_note(row.path) or row.path.startswith("bin/"))
-    )
+    """Paths of what an installer wrote for the distributions ``names``, each time otherwise, and no archive holds."""
+    return tuple(row.path for row in rows if row.link is None and not names.isdisjoint(row.owners) and _is_written(row))
+
+
+def _is_written(row: FileRow) -> bool:
+    if all(map(is_package, row.owners)):
+        return row.path.startswith(f"{conda_meta.FOLDER}/")
+    return is_note(row.path) or row.path.startswith("bin/")
 
 
 def hashed(prefix: Path, paths: Iterable[str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ class SourceFormat(StrEnum):
     FREEZE = "freeze"
     ENVIRONMENT_YML = "environment-yml"
     CONDA_LOCK = "conda-lock"
+    CONDA_EXPLICIT = "conda-explicit"
     PYLOCK = "pylock"
     SCRIPT = "script"
     README = "readme"
@@ -28,6 +29,7 @@ _WORDS = {
     SourceFormat.FREEZE: "the output of pip freeze",
     SourceFormat.ENVIRONMENT_YML: "an environment.yml of conda",
     SourceFormat.CONDA_LOCK: "a lock of conda-lock",
+    SourceFormat.CONDA_EXPLICIT: "an explicit list of conda",
     SourceFormat.PYLOCK: "a pylock.toml",
     SourceFormat.SCRIPT: "a shell script",
     SourceFormat.README: "the shell blocks of a Markdown page",

@@ -23,11 +23,18 @@ class LockedStep:
 class LockFile:
     """``text`` is the profile's expanded YAML; ``python``: full version, or only ``3.10`` where it was assumed.
 
-    ``substitutes``: index name -> the index that stood in for it.
+    ``base``: what is there before the first step; only the backend conda has any. ``substitutes``: index name -> the
+    index that stood in for it.
     """
 
     name: str
     text: str
     python: str
     steps: tuple[LockedStep, ...]
+    base: State = field(default_factory=dict)
     substitutes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def final(self) -> State:
+        """What is there at the end."""
+        return self.steps[-1].state if self.steps else self.base

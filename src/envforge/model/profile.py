@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 DEFAULT_INDEX = "pypi"
+DEFAULT_CHANNEL = "conda-forge"
 
 
 class Backend(StrEnum):
@@ -179,3 +180,8 @@ class Profile:
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sealed: bool = False
     overridden: bool = False
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """All that is set for what runs in the environment: the user's own site-packages are never looked into."""
+        return {**self.environment, "PYTHONNOUSERSITE": "1"}

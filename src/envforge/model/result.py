@@ -9,6 +9,7 @@ from .finding import Finding, Severity
 from .plan import Plan
 from .profile import Smoke
 from .progress import StepDone
+from .views import Activation
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -48,7 +49,8 @@ class Build:
 
     ``switched``: the environment now is this generation. ``continued``: the step after which an interrupted build was
     taken up again, None for a clean start. ``differs``: where the build differs from the plan. ``prefix``: real path.
-    ``in_use``: the generation that now is in use, None where none is.
+    ``in_use``: the generation that now is in use, None where none is. ``activation``: None for what is no environment
+    of conda's, or is not in use.
     """
 
     plan: Plan
@@ -64,3 +66,4 @@ class Build:
     bytes: int
     seconds: float
     in_use: int | None = None
+    activation: Activation | None = None

@@ -139,8 +139,9 @@ class Clash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debris:
-    """Something broken in site-packages. ``kind``: ``record-missing`` (RECORD, METADATA), ``leftover`` (``~name``), or
-    ``outside``: a RECORD with ``rows`` that leave the prefix.
+    """Something broken in site-packages. ``kind``: ``record-missing`` (RECORD, METADATA; without ``missing`` a file in
+    conda-meta that is no record), ``leftover`` (``~name``), or ``outside``: a RECORD with ``rows`` that leave the
+    prefix.
     """
 
     kind: str

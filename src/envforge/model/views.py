@@ -158,10 +158,24 @@ class Audited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Activation:
+    """Commands that activate an environment with conda: ``by_path`` always, ``by_name`` is None where it would not.
+
+    ``enable``: the command after which the name would do; None where it does already, or could not. ``other``: the path
+    of what conda takes for the name instead.
+    """
+
+    by_path: str
+    by_name: str | None = None
+    enable: str | None = None
+    other: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShowView:
     """``outdated``: the profile found now differs from the recorded one; None where none is found. ``problems``: which
     of its records cannot be read, and why. ``sealed``: None where the journal does not tell. ``adopted``: envforge did
-    not build it; ``built`` then tells of the adoption.
+    not build it; ``built`` then tells of the adoption. ``activation``: None for what is no environment of conda's.
     """
 
     environment: str
@@ -189,6 +203,7 @@ class ShowView:
     adopted: bool = False
     sealed: bool | None = None
     audited: Audited | None = None
+    activation: Activation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +225,7 @@ class FileFacts:
 class FileChange:
     """One file. ``kind``: added, removed, changed, or unknown: on neither record nor disk is what would tell.
 
-    ``path``: relative to the prefix, as it is after, or was before where it is gone. ``owners``: canonical names, empty
+    ``path``: relative to the prefix, as it is after, or was before where it is gone. ``owners``: names, empty
     = nobody. ``before`` is None for added, ``after`` for removed, and for what cannot be looked at.
     """
 
@@ -245,7 +260,8 @@ class RemoveView:
 class Pruned:
     """One thing that is gone, or would be. ``kind``: ``failed``, ``old`` (generations), ``orphan`` or ``cache``.
 
-    ``what``: ``ENV/G``, a path in the home, the name of a distribution, or ``name==version`` of a superseded wheel.
+    ``what``: ``ENV/G``, a path in the home, the name of a distribution or conda package, or ``name==version`` of a
+    superseded one.
     ``bytes``: what is free once it and all that stands before it are gone; what anything else links to as well counts
     nothing.
     """
@@ -313,15 +329,41 @@ class Sealed:
 class LockView:
     """``subject``: ``ENV/G.K``, or the name of a profile. ``file``: where the lock was written; None where it was not.
 
+    ``explicit``: where the list of its conda packages was written, for conda itself; None where there are none.
     ``lost``: what the lock cannot carry, in sentences. ``text``: the lock; empty where a guard ended open.
     """
 
     subject: str
     file: str | None
+    explicit: str | None
     steps: tuple[str, ...]
     distributions: int
     lost: tuple[str, ...]
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleView:
+    """``written``: paths of the bundle, or of its parts in order; ``bytes`` and ``sha256`` of all together.
+
+    ``wheels``: how many files, of which ``built`` were built here. ``python``: the version that it was built with, of
+    which the other host needs one of the same minor; ``architecture``, ``glibc``: what else all that is in it needs of
+    that host, None where it does not matter; ``program_python``: the minor version that envforge itself needs there.
+    ``lost``: what a bundle cannot carry, in sentences.
+    """
+
+    environment: str
+    snapshot: str
+    written: tuple[str, ...]
+    bytes: int
+    sha256: str
+    wheels: int
+    built: int
+    python: str
+    architecture: str
+    glibc: str | None
+    program_python: str
+    lost: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,3 +415,41 @@ class InspectView:
     cards: tuple[str, ...]
     distributions: tuple[Inspected, ...]
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Importer:
+    """Who imports a module that it does not require. ``place``: file and line, relative to site-packages."""
+
+    distribution: str
+    version: str
+    module: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """One line of a ``backfill``. ``present``: the distribution is there, but for others' sake.
+
+    ``assumed``: its name is taken from the module's, which nothing confirms.
+    """
+
+    requirement: str
+    present: bool
+    assumed: bool
+    importers: tuple[Importer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestView:
+    """``distributions``: how many were looked at; ``read``: of how many the code was read, since nothing was kept.
+
+    ``unread``: files, relative to site-packages, of which nothing is known.
+    """
+
+    environment: str
+    generation: int
+    backfill: tuple[Suggestion, ...]
+    distributions: int
+    read: int
+    unread: tuple[str, ...] = ()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from configparser import Error as ConfigError
 from configparser import RawConfigParser
 from pathlib import Path
 
 from envforge.model.machine import Ambient
 from envforge.system import environ
+
+from . import condarc
 
 # Python's own variables that change what is imported or how; those that only protect are no leak.
 _PYTHON = (
@@ -88,21 +90,12 @@ def _uv() -> Iterator[Ambient]:
 
 
 def _conda() -> Iterator[Ambient]:
-    files = []
-    roots = [Path("/etc/conda"), Path("/var/lib/conda"), _config_home() / "conda", _home() / ".conda"]
-    if _set("CONDA_EXE"):
-        roots.insert(2, Path(_set("CONDA_EXE")).parent.parent)
-    for root in roots:
-        files += [root / "condarc", root / ".condarc", *sorted((root / "condarc.d").glob("*.y*ml"))]
-    files.append(_home() / ".condarc")
-    if _set("CONDARC"):
-        files.append(Path(_set("CONDARC")))
-    yield from _files("conda", files, _yaml)
+    yield from _files("conda", condarc.files(), _yaml)
     names = [name for name in sorted(environ.variables()) if name.startswith("CONDA_") and _set(name)]
     yield from _named("conda", tuple(name for name in names if not _CONDA_STATE.fullmatch(name)))
 
 
-def _files(tool: str, paths: list[Path], names: Callable[[str], list[str]]) -> Iterator[Ambient]:
+def _files(tool: str, paths: Iterable[Path], names: Callable[[str], list[str]]) -> Iterator[Ambient]:
     """One for each file that sets something or cannot be read: what it sets is then not known."""
     for path in dict.fromkeys(paths):
         try:

@@ -6,8 +6,10 @@ import base64
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .claims import Claims
@@ -16,6 +18,12 @@ from .sites import names
 FOLDER = "conda-meta"
 _SOFT = "softlink"
 _SCRIPT = "unix_python_entry_point"
+_TOKEN = re.compile(r"/t/[^/]+/")
+# What became of the package in this prefix.
+_OF_THE_PREFIX = frozenset({
+    "auth", "extracted_package_dir", "files", "link", "package_tarball_full_path", "paths_data", "prefix_record_schema",
+    "requested_spec", "requested_specs",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +32,8 @@ class Record:
 
     ``channel``: its URL; ``files``: path in the prefix -> sha256 (hex) of what lies there, None where nothing says it
     (links, and bytecode that was compiled here). ``contents``: a digest of what the package holds, free of the prefix.
-    ``requested``: somebody asked for it by name.
+    ``requested``: somebody asked for it by name. ``repodata``: what its channel said of it, as JSON; None where that is
+    too little to get the very same again.
     """
 
     path: str
@@ -39,12 +48,18 @@ class Record:
     requested: bool
     files: Mapping[str, str | None]
     contents: str
+    repodata: str | None
 
 
-def read(root: str, sites: Iterable[str], unreadable: dict[str, str]) -> tuple[Record, ...]:
+def is_environment(prefix: Path) -> bool:
+    """Whether conda takes ``prefix`` for an environment."""
+    return (prefix / FOLDER / "history").is_file()
+
+
+def read(root: str, sites: Iterable[str], unreadable: dict[str, str], broken: list[str]) -> tuple[Record, ...]:
     """The packages of the prefix ``root``, by file name; ``sites``: its site-packages, relative.
 
-    What cannot be read or is no such record is told in ``unreadable`` (path -> why), and left out.
+    What cannot be read is told in ``unreadable`` (path -> why), what is no such record in ``broken``, and left out.
     """
     site = next(iter(sites), "lib/python/site-packages")
     found = []
@@ -57,7 +72,7 @@ def read(root: str, sites: Iterable[str], unreadable: dict[str, str]) -> tuple[R
         except OSError as error:
             unreadable[path] = error.strerror or str(error)
         except (ValueError, KeyError, TypeError, AttributeError):
-            unreadable[path] = "it is no record of a conda package"
+            broken.append(path)
     return tuple(found)
 
 
@@ -83,15 +98,30 @@ def parse(path: str, text: str, site: str) -> Record:
         name=str(data["name"]),
         version=str(data["version"]),
         build=str(data["build"]),
-        channel=_optional(data.get("channel")),
+        channel=_bare(data["channel"]) if data.get("channel") else None,
         file=_optional(data.get("fn")),
-        url=_optional(data.get("url")),
+        url=_bare(data["url"]) if data.get("url") else None,
         sha256=_optional(data.get("sha256")),
         size=data["size"] if isinstance(data.get("size"), int) else None,
         requested=bool(requested) and requested != "None",
         files={placed(str(entry["_path"]), site): _hash(entry) for entry in entries if _is_file(entry)},
         contents=hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest(),
+        repodata=_repodata(data),
     )
+
+
+def _repodata(data: Mapping[str, Any]) -> str | None:
+    if not all(data.get(key) for key in ("fn", "url", "channel", "sha256")):
+        return None
+    kept = {key: value for key, value in data.items() if key not in _OF_THE_PREFIX and value is not None}
+    return json.dumps({**kept, "url": _bare(data["url"]), "channel": _bare(data["channel"])}, sort_keys=True)
+
+
+def _bare(url: object) -> str:
+    """``url`` without what opens it, be it a user or, as some channels have it, a token in the path."""
+    from envforge.system.http import without_credentials  # noqa: PLC0415 - 17 ms, only where there is a conda package
+
+    return _TOKEN.sub("/", without_credentials(str(url))) if "://" in str(url) else str(url)
 
 
 def placed(path: str, site: str) -> str:

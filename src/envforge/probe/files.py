@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from envforge.model.snapshot import Snapshot
-from envforge.model.state import FileRow, Observation
+from envforge.model.state import FileRow, Observation, shown
 from envforge.model.views import FileChange, FileFacts
 
 from .contents import without_start
@@ -23,6 +23,8 @@ _SITE = re.compile(r"lib(?:64)?/(?:python|pypy)[^/]*/site-packages/")
 _COMMON = "site-packages/"
 # What makes a venv a venv, and what its making writes under the folder's own name.
 _OF_THE_VENV = re.compile(r"pyvenv\.cfg|bin/(?:[Aa]ctivate|deactivate|pydoc\.bat)[^/]*")
+# When conda packages came, and what they hold in this prefix; the variables beside that are the profile's.
+_OF_CONDA = re.compile(r"conda-meta/(?:history|[^/]+\.json)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,8 @@ class Side:
         names = {os.fsencode(self.prefix), os.fsencode(os.path.realpath(self.prefix))}
         body = without_start(data)
         for name in sorted(names, key=len, reverse=True):
-            body = body.replace(name, b"")
+            # In a binary, conda fills up with zeros what a shorter path leaves of its place.
+            body = re.sub(re.escape(name) + rb"([^\0\n]*)\0+", rb"\1\0", body).replace(name, b"")
         return body
 
 
@@ -150,7 +153,9 @@ def _keyed(side: Side, *, exact: bool) -> Mapping[str, FileRow]:
     return {
         _SITE.sub(_COMMON, path, count=1): row
         for path, row in side.rows.items()
-        if not is_installers(path) and not (not row.owners and _OF_THE_VENV.fullmatch(path))
+        if not is_installers(path)
+        and not _OF_CONDA.fullmatch(path)
+        and not (not row.owners and _OF_THE_VENV.fullmatch(path))
     }
 
 
@@ -160,7 +165,11 @@ def _lone(row: FileRow, kind: str, other: Side) -> FileChange:
     before, after = (facts, None) if kind == "removed" else (None, facts)
     if other.unreadable and any(each in other.unreadable for each in (row.path, *above(row.path))):
         kind = "unknown"
-    return FileChange(path=row.path, kind=kind, owners=row.owners, before=before, after=after)
+    return FileChange(path=row.path, kind=kind, owners=_called(row.owners), before=before, after=after)
+
+
+def _called(owners: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(shown, owners))
 
 
 def _by_record(pair: _Pair, before: Side, after: Side) -> bool | None:
@@ -198,7 +207,7 @@ def _change(kind: str, was: FileRow, now: FileRow, first: str | None, second: st
     return FileChange(
         path=now.path,
         kind=kind,
-        owners=now.owners or was.owners,
+        owners=_called(now.owners or was.owners),
         before=FileFacts(size=was.size, sha256=first),
         after=FileFacts(size=now.size, sha256=second),
     )

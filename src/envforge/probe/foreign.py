@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from .conda_meta import is_environment
+
 _VERSION = re.compile(r"3\.\d+(\.\d+)?((a|b|rc)\d+)?")
 _PATCH = "import _virtualenv"  # all of a .pth of virtualenv's
 
@@ -25,7 +27,7 @@ def recognise(path: Path) -> Foreign | None:
     """The environment at ``path`` (a symlink to one is resolved); None where there is none. Nothing is raised."""
     prefix = Path(os.path.realpath(path))
     settings = _text(prefix / "pyvenv.cfg")
-    if settings is not None:
+    if settings is not None and not is_environment(prefix):
         python = _setting(settings) or _folder(prefix)
         return None if python is None else Foreign(prefix=prefix, backend="venv", python=python)
     if (prefix / "conda-meta").is_dir():

@@ -19,8 +19,9 @@ def stamp(prefix: Path) -> dict[str, str]:
 
     The names in every site-packages; of them the RECORD of each ``.dist-info``, which every installer writes anew, the
     ``.pth`` files and what Python imports at every start also by size, mtime and inode, as pyvenv.cfg, ``bin/python*``
-    and what Python reads beside that. No ctime: another environment that links to the same file moves it.
-    ``__pycache__`` is left out, and with it the mtime of the folder that it is made in.
+    with what Python reads beside that, and what conda packages have run at activation. No ctime: another environment
+    that links to the same file moves it. ``__pycache__`` is left out, and with it the mtime of the folder that it is
+    made in.
     """
     root = os.path.realpath(prefix)
     found = {path: _facts(f"{root}/{path}") for path in _starters(root)}
@@ -42,6 +43,9 @@ def stamp(prefix: Path) -> dict[str, str]:
 
 def _starters(root: str) -> Iterator[str]:
     yield from (f"bin/{name}" for name in names(f"{root}/bin") if _PYTHON.fullmatch(name))
+    # What conda packages have run at activation may say where modules are found.
+    for folder in ("etc/conda/activate.d", "etc/conda/env_vars.d"):
+        yield from (f"{folder}/{name}" for name in names(f"{root}/{folder}"))
     if os.path.lexists(f"{root}/pyvenv.cfg"):
         yield "pyvenv.cfg"
 

@@ -61,7 +61,7 @@ def _found() -> Iterator[tuple[Path, str]]:
             yield from ((path, "PATH") for path in _pythons(Path(folder)))
     pyenv = Path(variables.get("PYENV_ROOT") or home() / ".pyenv")
     yield from ((path, "pyenv") for path in _inside((pyenv / "versions").glob("*")))
-    yield from ((path, "conda") for path in _inside(_conda_bases()))
+    yield from ((path, "conda") for path in _inside(conda_bases()))
     data = Path(variables.get("XDG_DATA_HOME") or home() / ".local" / "share")
     managed = Path(variables.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python")
     yield from ((path, "uv") for path in _inside(managed.glob("*")))
@@ -69,7 +69,8 @@ def _found() -> Iterator[tuple[Path, str]]:
         yield from ((path, str(root)) for path in _inside((root, *root.glob("*ython*"))))
 
 
-def _conda_bases() -> Iterator[Path]:
+def conda_bases() -> Iterator[Path]:
+    """Where a conda may be installed."""
     program = environ.variables().get("CONDA_EXE")
     if program:
         yield Path(program).parent.parent

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from envforge.model.state import (
@@ -46,7 +47,7 @@ def _look(root: str) -> Observation:
     debris: list[Debris] = []
     unreadable: dict[str, str] = {}
     found: list[tuple[Info, Contents | None, conda_meta.Record | None]] = []
-    records = _records(root, sites, claims, unreadable)
+    records = _records(root, sites, claims, unreadable, debris)
     for info in _chosen(list(_infos(root, sites, debris)), debris):
         unreadable.update({f"{info.path}/{file}".rstrip("/"): why for file, why in info.unreadable})
         bringer = _bringer(info, claims)
@@ -76,10 +77,14 @@ def _look(root: str) -> Observation:
 
 
 def _records(
-    root: str, sites: tuple[str, ...], claims: Claims, unreadable: dict[str, str]
+    root: str, sites: tuple[str, ...], claims: Claims, unreadable: dict[str, str], debris: list[Debris]
 ) -> dict[str, conda_meta.Record]:
     """Key -> what conda-meta says of the package, its files claimed."""
-    records = {package_key(record.name): record for record in conda_meta.read(root, sites, unreadable)}
+    broken: list[str] = []
+    records = {package_key(record.name): record for record in conda_meta.read(root, sites, unreadable, broken)}
+    for path in broken:
+        name = path.rpartition("/")[2].removesuffix(".json").rsplit("-", 2)[0]
+        debris.append(Debris(kind="record-missing", name=name, path=path))
     for key, record in records.items():
         conda_meta.claim(record, key, claims)
     return records
@@ -92,6 +97,39 @@ def _bringer(info: Info, claims: Claims) -> str | None:
             owner = claims.single[path][0][0]
             return owner if is_package(owner) and info.installer in {"conda", None} else None
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owned:
+    """A distribution and its files: path in the prefix -> the hash as a RECORD writes it, empty if none."""
+
+    info: Info
+    files: Mapping[str, str]
+
+
+def owned(prefix: Path) -> tuple[Owned, ...]:
+    """Every distribution of ``prefix`` with what is said to be its own, by name; no file of theirs is looked at.
+
+    What leaves the prefix is left out, and so is bytecode that nobody hashed.
+    """
+    with uncollected():
+        root = os.path.realpath(prefix)
+        sites = tuple(found_sites(root))
+        claims = Claims()
+        _records(root, sites, claims, {}, [])
+        brought = {info.name: (info, _bringer(info, claims)) for info in _chosen(list(_infos(root, sites, [])), [])}
+        for info, bringer in brought.values():
+            if bringer is None:
+                claim(info, root, sites, claims)
+        files: dict[str, dict[str, str]] = {}
+        for path, (owner, row) in claims.single.items():
+            files.setdefault(owner[0], {})[path] = declared(row)
+        for path, rows in claims.shared.items():
+            for name, said in rows.items():
+                files.setdefault(name, {})[path] = said
+        return tuple(
+            Owned(info=info, files=files.get(bringer or name, {})) for name, (info, bringer) in sorted(brought.items())
+        )
 
 
 def changed(prefix: Path, rows: Iterable[FileRow]) -> tuple[str, ...]:
@@ -112,7 +150,7 @@ def damaged(prefix: Path, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     root = os.path.realpath(prefix)
     sites = tuple(found_sites(root))
     claims = Claims()
-    _records(root, sites, claims, {})
+    _records(root, sites, claims, {}, [])
     infos = {info.name: info for info in _chosen(list(_infos(root, sites, [])), []) if _bringer(info, claims) is None}
     for info in infos.values():
         claim(info, root, sites, claims)
@@ -205,6 +243,7 @@ def _package(key: str, record: conda_meta.Record, tree: Tree) -> Distribution:
         contents=record.contents,
         record=tree.sha256(record.path),
         installer="conda",
+        repodata=record.repodata,
     )
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from envforge.model.machine import Process
 
 _PROC = Path("/proc")
+_ACTIVE = (b"VIRTUAL_ENV=", b"CONDA_PREFIX=")
 
 
 def using(prefix: Path) -> tuple[Process, ...]:
-    """Processes, by pid, whose program, command line, VIRTUAL_ENV, working folder or mapped files lie in ``prefix``.
+    """Processes, by pid, whose program, command line, working folder or mapped files lie in ``prefix``, or in which it
+    is activated.
 
     A Python of a venv is found by its command line, since its program is the base interpreter's. Of other users'
     processes only what the kernel shows is seen; those that end meanwhile are left out.
@@ -62,7 +64,7 @@ def _activated(entry: Path, real: str) -> bool:
         words = (entry / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
-    prefixes = (os.fsdecode(word.partition(b"=")[2]) for word in words if word.startswith(b"VIRTUAL_ENV="))
+    prefixes = (os.fsdecode(word.partition(b"=")[2]) for word in words if word.startswith(_ACTIVE))
     return any(_inside(os.path.realpath(folder), real) for folder in prefixes if folder.startswith("/"))
 
 

@@ -30,7 +30,7 @@ def audit(value: Audit, *, verbose: bool) -> list[RenderableType]:
     lines += [page.bullet("?", "yellow", f"not known: {text}") for text in value.unknown]
     if not kept:
         lines.append(
-            Text("no snapshot of it is recorded: its files were compared with the RECORD of each distribution")
+            Text("no snapshot of it is recorded: its files were compared with what RECORD or conda-meta says of each")
         )
     elif not value.events:
         lines.append(Text("everything is as recorded", style="green"))

@@ -81,6 +81,7 @@ def build(value: Build, *, verbose: bool, program: str = "envforge") -> list[Ren
                 ("holds", f"{words.count(value.files, 'file')}, {words.size(value.bytes)}"),
                 ("took", words.seconds(value.seconds)),
                 ("path", value.prefix),
+                *page.activation(value.activation, value.environment),
             ]
         )
     )

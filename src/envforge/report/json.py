@@ -137,6 +137,7 @@ def _build(build: Build) -> dict[str, Any]:
         "totals": {"download": build.plan.download, "disk": build.plan.disk, "free": build.plan.free},
         "files": build.files,
         "bytes": build.bytes,
+        "activation": encode(build.activation),
         "seconds": round(build.seconds, 3),
     }
 

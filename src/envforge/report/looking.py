@@ -154,6 +154,7 @@ def show(value: ShowView, *, verbose: bool) -> list[RenderableType]:
         ),
         ("sealed", None if value.sealed is None else ("yes" if value.sealed else "no")),
         ("commands", ", ".join(value.commands) or None),
+        *page.activation(value.activation, value.environment),
         ("generations", ", ".join(str(number) for number in value.generations) or None),
         ("snapshots", words.cut(value.snapshots, len(value.snapshots) if verbose else _SNAPSHOTS_SHOWN) or None),
         ("in use by", None if value.used_by else "no process"),

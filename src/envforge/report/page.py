@@ -11,6 +11,7 @@ from rich.text import Text
 
 from envforge.model.finding import Finding, Severity
 from envforge.model.plan import Change
+from envforge.model.views import Activation
 
 from . import words
 from .story import Chapter
@@ -47,6 +48,20 @@ def pairs(rows: Iterable[tuple[str, str | Text | None]]) -> RenderableType:
         if value is not None:
             grid.add_row(name, value)
     return grid
+
+
+def activation(value: Activation | None, name: str) -> list[tuple[str, str | Text | None]]:
+    """How conda activates the environment ``name``, as rows of `pairs`; none where it cannot."""
+    if value is None:
+        return []
+    if value.by_name is not None:
+        return [("conda", value.by_name)]
+    rows: list[tuple[str, str | Text | None]] = [("conda", value.by_path)]
+    if value.enable is not None:
+        rows.append(("by name", f"after `{value.enable}`"))
+    if value.other is not None:
+        rows.append(("", Text(f"`conda activate {name}` takes {value.other}", style="yellow")))
+    return rows
 
 
 class Fitting:

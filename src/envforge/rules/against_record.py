@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from envforge.model.finding import Finding, Severity
-from envforge.model.state import State
+from envforge.model.state import State, is_package, shown
 
 from .wording import WHOLE_DISTRIBUTIONS, called
 
 _SHOWN = 10  # paths that the evidence names; the count tells of the rest
 _WORDS = {
     "file-missing": ("is gone", "are gone"),
-    "file-modified": ("is not what its RECORD says", "are not what its RECORD says"),
+    "file-modified": ("is not what {witness} says", "are not what {witness} says"),
     "unreadable": ("is not readable by this user", "are not readable by this user"),
 }
 _REMEDIES = {
@@ -48,15 +48,15 @@ def findings(state: State, found: Disagreement, *, modified: Severity = Severity
 
 
 def _told(state: State, kind: str, severity: Severity, disagreeing: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
-    one, many = _WORDS[kind]
     for name, paths in sorted(disagreeing.items()):
         evidence: dict[str, Any] = {"count": len(paths), "paths": list(paths[:_SHOWN])}
         if kind == "file-missing":
             evidence["guard"] = WHOLE_DISTRIBUTIONS
+        one, many = (word.format(witness="conda-meta" if is_package(name) else "its RECORD") for word in _WORDS[kind])
         yield Finding(
             id="file-modified" if kind == "unreadable" else kind,
             severity=severity,
-            subject=name,
+            subject=shown(name),
             aspect=kind if kind == "unreadable" else None,
             message=f"`{paths[0]}` of {called(state[name])} {one}"
             if len(paths) == 1

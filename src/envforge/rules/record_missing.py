@@ -1,4 +1,4 @@
-"""A dist-info folder without RECORD or METADATA, or whose RECORD names what is not in the environment."""
+"""A dist-info folder without RECORD or METADATA, or whose RECORD names what is not in the environment; and conda's."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ def record_missing(context: Context) -> Iterator[Finding]:
 
 
 def _missing(debris: Debris) -> Finding:
-    missing = " and ".join(f"`{name}`" for name in debris.missing) or "its records"
+    missing = " and ".join(f"`{name}`" for name in debris.missing)
+    what = f"lacks {missing}" if missing else "is no record of a conda package"
     return Finding(
         id="record-missing",
         severity=Severity.ERROR,
         subject=debris.name,
         aspect=debris.path,
-        message=f"`{debris.path}` lacks {missing}: nobody can say what belongs to `{debris.name}`",
+        message=f"`{debris.path}` {what}: nobody can say what belongs to `{debris.name}`",
         evidence={"guard": WHOLE_DISTRIBUTIONS, "path": debris.path, "missing": list(debris.missing)},
         remedy=f"set `{debris.path}` aside and install `{debris.name}` again",
     )

@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from envforge.profiles.values import index_url
 
 TORCH = ("torch", "torchvision", "torchaudio")
-_USER = re.compile(r"(?<![\w+.-])([A-Za-z][A-Za-z0-9+.-]*)://([^/\s?#]*)@")
+# No scheme is longer, and a limit keeps the search linear; whatever stands before it, the password must go.
+_USER = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30})://([^/\s?#]*)@")
 _CHANNEL_TOKEN = re.compile(r"/t/[^/\s]+/")
 _SECRET = re.compile(
     r"token|secret|passw|pwd|api_?key|credential|signature|(?:^|[_-])(?:sig|auth|key|pat)(?:$|[_-])", re.IGNORECASE
@@ -62,6 +63,13 @@ def is_default(url: str) -> bool:
     """Whether this is the index that everybody's pip asks."""
     labels = _host(url).split(".")
     return labels[0] == "pypi" and labels[-1] == "org" and labels[1:-1] in ([], ["python"])
+
+
+def channel(url: str) -> str:
+    """A channel of Anaconda's own server by its name, any other by its URL."""
+    labels = _host(url).split(".")
+    path = urlsplit(url).path.strip("/") if len(labels) == 3 and labels[:2] == ["conda", "anaconda"] else ""
+    return path or url
 
 
 def index_name(url: str) -> str:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from urllib.parse import unquote
-
 from envforge.model.profile import Backend
-from envforge.profiles.importing import addresses
+from envforge.profiles.importing import addresses, explicit, specs
 from envforge.profiles.importing.environment_yml import said
 from envforge.profiles.importing.indexes import Ask
 from envforge.profiles.importing.pythons import python
@@ -25,7 +22,7 @@ def file(sketch: Sketch, text: Text, tree: Tree) -> None:
     if version is not None and (not isinstance(version.value, int) or version.value > _VERSION):
         shown = said(version) or "?"
         raise broken(text.place.at(version.line), f"version {shown} of the lock is newer than this envforge reads")
-    sketch.backend = Backend.CONDA
+    sketch.backend, sketch.complete = Backend.CONDA, True
     metadata = tree.get("metadata") or tree
     for channel in metadata.items("channels"):
         address = channel.get("url")
@@ -86,13 +83,8 @@ def _is_optional(item: Tree) -> bool:
 
 def _conda(sketch: Sketch, place: Place, item: Tree, spec: str) -> None:
     """The package with its build, which the name of its file holds."""
-    file = unquote((item.string("url") or "").partition("#")[0].rpartition("/")[2])
-    found = re.fullmatch(r".+-(?P<build>[\w.]+?)\.(?:conda|tar\.bz2)", file)
-    whole = f"{spec}={found['build']}" if found else spec
-    if not whole.strip() or re.search(r"[\s\0\[$]", whole):
-        sketch.lose(place, f"`{whole}`: it is no match spec that can be kept", "conda")
-    else:
-        sketch.packages.append(whole)
+    found = explicit.archive(item.string("url") or "")
+    specs.pinned(sketch, place, f"{spec}={found.build}" if found is not None else spec)
 
 
 def _pip(item: Tree, name: str, version: str) -> str:

@@ -10,6 +10,7 @@ from envforge.model.errors import UsageError
 from envforge.profiles.importing import (
     conda_lock,
     environment_yml,
+    explicit,
     pylock,
     readme,
     requirements,
@@ -20,7 +21,7 @@ from envforge.profiles.importing.sketch import Sketch
 from envforge.profiles.importing.text import Text
 
 _KNOWN = (
-    "`environment.yml`, `requirements.txt`, `conda-lock.yml`, `pylock.toml`, a pip freeze, "
+    "`environment.yml`, `requirements.txt`, `conda-lock.yml`, an explicit list of conda, `pylock.toml`, a pip freeze, "
     "a shell script, or a Markdown page with shell blocks"
 )
 _COMMAND = re.compile(
@@ -59,7 +60,7 @@ def _take(sketch: Sketch, text: Text) -> SourceFormat:
     suffix = text.path.suffix.lower()
     if not text.content.strip():
         raise _unknown(text.path, "it holds nothing")
-    if _REQUIREMENTS_FILE.fullmatch(text.path.name):
+    if _REQUIREMENTS_FILE.fullmatch(text.path.name) and not explicit.is_list(text.content):
         return _requirements(sketch, text)
     if suffix == ".toml" or re.search(r"(?m)^lock-version\s*=", text.content):
         document = pylock.parse(text)
@@ -95,12 +96,13 @@ def _yaml(sketch: Sketch, text: Text) -> SourceFormat:
 
 
 def _lines(sketch: Sketch, text: Text) -> SourceFormat:
-    """Text without a telling name: commands, or requirements."""
+    """Text without a telling name: an explicit list, commands, or requirements."""
+    if explicit.is_list(text.content):
+        explicit.file(sketch, text)
+        return SourceFormat.CONDA_EXPLICIT
     found = [line for _, line in requirements.lines(text.place, text.content)]
     if not found:
         raise _unknown(text.path, "it holds nothing")
-    if any(line == "@EXPLICIT" for line in found):
-        raise _unknown(text.path, "an explicit list of conda")
     if any(_COMMAND.match(line) for line in found):
         script.file(sketch, text)
         return SourceFormat.SCRIPT

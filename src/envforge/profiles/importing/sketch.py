@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from envforge.model.draft import Draft, SourceFormat
 from envforge.model.profile import (
+    DEFAULT_CHANNEL,
     DEFAULT_INDEX,
     Action,
     Backend,
@@ -19,6 +20,8 @@ from envforge.model.profile import (
     Profile,
     Step,
 )
+from envforge.profiles import values
+from envforge.profiles.importing import addresses
 from envforge.profiles.importing.indexes import Ask, Indexes, free
 from envforge.profiles.importing.notes import Notes
 from envforge.profiles.importing.pythons import DEFAULT
@@ -28,6 +31,8 @@ _GENERIC = frozenset({
     "requirements", "requirement", "environment", "env", "conda-lock", "pylock", "readme", "install", "setup", "freeze",
 })  # fmt: skip
 _PYTHON_ONLY = frozenset({"python", "pip", "setuptools", "wheel"})
+# Of pip any version will do; who asks for a certain setuptools needs it.
+_IN_A_VENV = re.compile(r"(\S+::)?(python|pip)([\s=<>!~\[].*)?|setuptools|wheel")
 _NO_ENVIRONMENT = frozenset({"venv", "env", "base", "envs", "virtualenv", "root"})
 _STEPS = 1000
 _REQUIREMENTS = 10_000
@@ -45,6 +50,7 @@ class Sketch(Notes):
         self.python: str | None = None
         self.backend = Backend.VENV
         self.channels: list[str] = []
+        self.complete = False  # no other channels are asked
         self.packages: list[str] = []
         self.environment: dict[str, str] = {}
         self.steps: list[Step] = []
@@ -98,10 +104,12 @@ class Sketch(Notes):
     # -- conda ---------------------------------------------------------------------------------------------------------
 
     def channel(self, place: Place, channel: str) -> None:
-        name = self.address(place, channel, "conda")
+        name = addresses.channel(self.address(place, channel, "conda"))
         if name == "nodefaults":
-            return  # only the channels that are listed are asked
-        if "$" in name or not name.strip():
+            self.complete = True
+        elif name == "defaults":
+            self.lose(place, "the channel `defaults`: conda's configuration says on each host what it is", "conda")
+        elif "$" in name or not _is_channel(name):
             self.lose(place, f"the channel `{name}`", "conda")
         elif name not in self.channels:
             self.channels.append(name)
@@ -115,6 +123,25 @@ class Sketch(Notes):
         else:
             self.python = found
 
+    def _settle_backend(self) -> None:
+        """A venv does where conda brings only what a venv has anyway."""
+        if self.backend is not Backend.CONDA:
+            return
+        steps = [step for step in self.steps if step.action is Action.CONDA]
+        asked = [*self.packages, *(spec for step in steps for spec in step.arguments)]
+        if all(_IN_A_VENV.fullmatch(spec) for spec in asked):
+            self.backend = Backend.VENV
+            self.assume(self._whole, "a venv: of conda's packages the source wants only Python and pip", "backend")
+            for spec in asked:
+                if spec not in _PYTHON_ONLY:
+                    self.lose(self._whole, f"`{spec}`: a venv has the pip of its Python", "backend")
+            self.steps = [step for step in self.steps if step not in steps]
+            self.channels, self.packages = [], []
+        elif not (self.channels and self.complete) and DEFAULT_CHANNEL not in self.channels:
+            self.channels.append(DEFAULT_CHANNEL)
+            text = f"the channel `{DEFAULT_CHANNEL}`, in the place of those that each host's conda asks besides"
+            self.assume(self._whole, text, "conda")
+
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def draft(self, form: SourceFormat, *, name: str | None) -> Draft:
@@ -123,8 +150,7 @@ class Sketch(Notes):
         indexes = self.indexes.value()
         if self.python is None:
             self.assume(self._whole, "the source names no Python; this is the default", "python")
-        if self.backend is Backend.CONDA:
-            self._tell_of_conda()
+        self._settle_backend()
         profile = Profile(
             name=chosen,
             source=str(self.source),
@@ -158,16 +184,13 @@ class Sketch(Notes):
         asked = tuple(index.name for index in indexes if index.name in base or index.packages)
         return step if len(asked) == len(indexes) else replace(step, indexes=asked)
 
-    def _tell_of_conda(self) -> None:
-        # As long as the backend is not there.
-        self.assume(self._whole, "the backend of the source; this version reads it and cannot build it yet", "backend")
-        steps = [argument for step in self.steps if step.action is Action.CONDA for argument in step.arguments]
-        if all(
-            re.split(r"[^\w.-]", spec.rpartition("::")[2], maxsplit=1)[0] in _PYTHON_ONLY
-            for spec in [*self.packages, *steps]
-        ):
-            text = "conda brings only Python and pip here, so `backend: venv` without `conda` would do"
-            self.assume(self._whole, text, "backend")
+
+def _is_channel(text: str) -> bool:
+    try:
+        values.channel(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _from_path(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from envforge.profiles import values
 from envforge.profiles.importing.pythons import python
 from envforge.profiles.importing.sketch import Sketch
 from envforge.profiles.importing.text import Place
@@ -16,7 +17,11 @@ def take(sketch: Sketch, place: Place, spec: str) -> str | None:
     """The match spec as a profile takes it; None where it is the Python's, or none: that is told."""
     text = sketch.address(place, " ".join(spec.split()), "conda")
     found = _SPEC.fullmatch(text)
-    if found is None or "\0" in text or "$" in text:
+    if found is not None and "://" in (found["channel"] or ""):
+        sketch.channel(place, found["channel"])
+        sketch.assume(place, f"`{found['name']}` comes from the first channel that has it", "conda")
+        text = text.removeprefix(f"{found['channel']}::")
+    if found is None or "\0" in text or "$" in text or not _is_kept(text):
         sketch.lose(place, f"`{text}`: it is no match spec that can be kept", "conda")
         return None
     if found["name"].lower() != "python":
@@ -35,6 +40,22 @@ def take(sketch: Sketch, place: Place, spec: str) -> str | None:
         text = f"Python comes from the first channel that has it, `{found['channel']}` or another"
         sketch.assume(place, text, "python")
     return None
+
+
+def pinned(sketch: Sketch, place: Place, spec: str) -> None:
+    """Take over a package that was locked, as `name=version=build`."""
+    if re.search(r"[\s\0\[$]", spec) or not _is_kept(spec):
+        sketch.lose(place, f"`{spec}`: it is no match spec that can be kept", "conda")
+    else:
+        sketch.packages.append(spec)
+
+
+def _is_kept(text: str) -> bool:
+    try:
+        values.match_spec(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _without_build(version: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from envforge.model.export import Rendered, Subject
 
-from . import dockerfile, environment_yml, kernelspec, requirements, script, systemd
+from . import conda_explicit, conda_lock, dockerfile, environment_yml, kernelspec, requirements, script, systemd
 
 RENDERERS: Mapping[str, Callable[[Subject], Rendered]] = {
     "requirements": requirements.render,
@@ -15,4 +15,6 @@ RENDERERS: Mapping[str, Callable[[Subject], Rendered]] = {
     "environment-yml": environment_yml.render,
     "systemd": systemd.render,
     "kernelspec": kernelspec.render,
+    "conda-explicit": conda_explicit.render,
+    "conda-lock": conda_lock.render,
 }

@@ -1,21 +1,38 @@
-"""A Dockerfile: a Python, the steps with exactly the files of the lock, and the smoke checks as its health."""
+"""A Dockerfile: a Python, or conda packages, the steps with exactly the files of the lock, and the smoke checks as its
+health.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+from collections.abc import Iterable
 
 from packaging.specifiers import SpecifierSet
 
+from envforge.model import explicit
 from envforge.model.export import Rendered, Subject
-from envforge.model.losses import BINDING, HASHES, NO_DEPS, ORDER, PYTHON, RUNS, SMOKE, VARIABLES, losses
+from envforge.model.losses import (
+    BINDING,
+    BUILT,
+    CONDA,
+    HASHES,
+    NO_DEPS,
+    ORDER,
+    PIP,
+    PYTHON,
+    RUNS,
+    SMOKE,
+    VARIABLES,
+    losses,
+)
 from envforge.model.profile import Action, Gpu, Profile
-from envforge.model.state import State
+from envforge.model.state import Distribution, State
 from envforge.model.views import needs
 
 from . import smoke
-from .stages import Stage, comment, groups, guards, stages
+from .stages import Stage, comment, groups, guards, stages, without_pip
 
 _CAPABILITIES = (
     "5.0", "5.2", "5.3", "6.0", "6.1", "6.2", "7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3",
@@ -23,35 +40,44 @@ _CAPABILITIES = (
 )  # fmt: skip
 _BEYOND = "99.0"
 _ARCHITECTURES = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}
+_SUBDIRS = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 _TORCH_LIST = "TORCH_CUDA_ARCH_LIST"
+
+
+# Its program alone is taken from there: it needs no Python, and installs what conda lists.
+_MICROMAMBA = "mambaorg/micromamba:latest"
+_ROOT = "/var/cache/micromamba"
 
 
 def render(subject: Subject) -> Rendered:
     profile, root = subject.profile, f"/opt/{subject.environment}"
-    platform = _platform(subject.final)
-    variables = {**_gpu_variables(profile), **profile.environment, "PYTHONNOUSERSITE": "1", "VIRTUAL_ENV": root}
+    prefix = {"CONDA_PREFIX" if subject.conda else "VIRTUAL_ENV": root}
+    variables = {**_gpu_variables(profile), **profile.variables, **prefix}
     parts = [
         f"# syntax=docker/dockerfile:1\n{comment(_about(subject))}",
-        f"ARG BASE=python:{subject.python}-slim\nFROM {f'--platform={platform} ' if platform else ''}${{BASE}}\n",
+        _base(subject),
         "".join(f"LABEL {name}={_quoted(value)}\n" for name, value in _labels(subject).items()),
         "".join(f"ENV {name}={_quoted(value)}\n" for name, value in variables.items())
         + f'ENV PATH="{root}/bin:${{PATH}}"\n',
-        f"RUN python -m venv {root}\n{_without(subject)}",
+        _linked(explicit.in_order(subject.states[0]), "create", "base.txt", root)
+        if subject.conda
+        else f"RUN python -m venv {root}\n{_without(subject)}",
     ]
     parts += [_stage(subject, stage, position, root) for position, stage in enumerate(stages(subject), 1)]
     if profile.smoke:
-        place = f"{root}/smoke.sh"
+        place = f"{_beside(subject)}/smoke.sh"
         parts.append(
             f"# smoke checks\n{_copied(smoke.script(profile), place)}"
             f"HEALTHCHECK --interval=10m --timeout={smoke.seconds(profile)}s --start-period=2m CMD "
             f"{json.dumps(['sh', place])}\n"
         )
-    carried = {PYTHON, HASHES, BINDING, ORDER, RUNS, VARIABLES, SMOKE, NO_DEPS}
+    carried = {PYTHON, HASHES, BINDING, ORDER, RUNS, VARIABLES, SMOKE, NO_DEPS, CONDA, PIP, BUILT}
     lost = ["the driver: it is the host's"] if profile.gpu is not None else []
     broken = [name for name, value in variables.items() if "\n" in value]
     lost += [f"the line breaks in {', '.join(f'`{name}`' for name in broken)}"] if broken else []
     lost.append("what the base image and its packages are: only their name is given")
-    return Rendered(files={"Dockerfile": "\n".join(filter(None, parts))}, lost=(*lost, *losses(subject, carried)))
+    lost += [*without_pip(subject), *losses(subject, carried)]
+    return Rendered(files={"Dockerfile": "\n".join(filter(None, parts))}, lost=tuple(lost))
 
 
 def _about(subject: Subject) -> str:
@@ -69,9 +95,24 @@ def _about(subject: Subject) -> str:
     return "\n".join(lines)
 
 
+def _base(subject: Subject) -> str:
+    """The images: any base with certificates would do where conda brings the Python."""
+    platform = _platform(subject.final)
+    chosen = f"FROM {f'--platform={platform} ' if platform else ''}"
+    base = f"ARG BASE=python:{subject.python}-slim\n"
+    if not subject.conda:
+        return f"{base}{chosen}${{BASE}}\n"
+    program = "/bin/micromamba"
+    return (
+        f"{base}ARG MICROMAMBA={_MICROMAMBA}\n{chosen}${{MICROMAMBA}} AS micromamba\n{chosen}${{BASE}}\n"
+        f"COPY --from=micromamba {json.dumps([program, program])}\n"
+    )
+
+
 def _platform(state: State) -> str | None:
-    """Where the files fit, as far as their names bind them to one architecture."""
+    """Where the files fit, as far as their names, or conda's subdir, bind them to one architecture."""
     found = {word for word in _ARCHITECTURES for item in state.values() if (item.file or "").endswith(f"{word}.whl")}
+    found |= {_SUBDIRS[each] for each in [explicit.platform(state)] if each in _SUBDIRS}
     return _ARCHITECTURES[found.pop()] if len(found) == 1 else None
 
 
@@ -128,14 +169,31 @@ def _stage(subject: Subject, stage: Stage, position: int, root: str) -> str:
     if step.action is Action.RUN:
         words = ["env", *(f"{name}={value}" for name, value in step.environment.items()), *step.arguments]
         return text + f"RUN {json.dumps(words)}\n"
+    beside = _beside(subject)
+    if stage.dropped:
+        text += f"RUN micromamba remove --yes --force --prefix {root} {' '.join(stage.dropped)}\n"
+    if stage.linked:
+        text += _linked(stage.linked, "install", f"{position}.txt", root)
     if stage.removed:
         text += f"RUN python -m pip uninstall --yes {' '.join(stage.removed)}\n"
-    text += "".join(f"COPY {json.dumps([item.file, f'{root}/wheels/'])}\n" for item in stage.installed.get(None, ()))
-    for number, group in enumerate(groups(subject, stage, f"{root}/wheels"), 1):
-        place = f"{root}/steps/{position}-{number}.txt"
+    text += "".join(f"COPY {json.dumps([item.file, f'{beside}/wheels/'])}\n" for item in stage.installed.get(None, ()))
+    for number, group in enumerate(groups(subject, stage, f"{beside}/wheels"), 1):
+        place = f"{beside}/steps/{position}-{number}.txt"
         text += _copied(group, place)
         text += f"RUN python -m pip install --no-cache-dir --no-deps --require-hashes -r {place}\n"
     return text
+
+
+def _beside(subject: Subject) -> str:
+    """Where files of the build lie. No conda makes an environment where there is a folder already."""
+    return f"/opt/{subject.environment}{'-steps' if subject.conda else ''}"
+
+
+def _linked(items: Iterable[Distribution], verb: str, name: str, root: str) -> str:
+    """Install conda packages; what is downloaded for that stays out of the image."""
+    place = f"{root}-steps/conda/{name}"
+    words = f"micromamba {verb} --yes --root-prefix {_ROOT} --prefix {root} --file {place}"
+    return _copied(explicit.listed(items), place) + f"RUN --mount=type=cache,target={_ROOT} {words}\n"
 
 
 def _copied(text: str, place: str) -> str:

@@ -18,7 +18,7 @@ def render(subject: Subject) -> Rendered:
         ],
         "display_name": subject.environment,
         "language": "python",
-        "env": {**subject.profile.environment, "PYTHONNOUSERSITE": "1"},
+        "env": dict(subject.profile.variables),
         "metadata": {"debugger": True},
     }  # fmt: skip
     lost = [f"the environment itself: `{subject.environment}` must be there on the host"]

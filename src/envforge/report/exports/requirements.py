@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envforge.model.export import Rendered, Subject, built
-from envforge.model.losses import HASHES, NO_DEPS, losses
+from envforge.model.losses import ACTIVATION, BUILT, HASHES, NO_DEPS, PIP, losses
 
 from .stages import comment, in_order, line
 
@@ -20,7 +20,8 @@ def render(subject: Subject) -> Rendered:
         f"uv pip install --no-deps --require-hashes{several} -r FILE"
     )
     body = "\n".join([*lines, *(line(item) for item in items)])
-    return Rendered(files={"requirements.txt": f"{comment(head)}{body}\n"}, lost=losses(subject, {HASHES, NO_DEPS}))
+    lost = losses(subject, {HASHES, NO_DEPS, PIP, BUILT, ACTIVATION})
+    return Rendered(files={"requirements.txt": f"{comment(head)}{body}\n"}, lost=lost)
 
 
 def _indexes(subject: Subject, used: set[str]) -> tuple[list[str], str | None]:

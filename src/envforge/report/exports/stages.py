@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from envforge.model import explicit
 from envforge.model.export import Subject, built, installable
 from envforge.model.profile import Forbid, Guard, Hold, Keep, Profile, Step, Symbol
-from envforge.model.state import Distribution
+from envforge.model.state import Distribution, distributions, packages, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What one step does. ``removed``: canonical names; ``installed``: index name (None: built here) -> files."""
+    """What one step does. ``removed``: canonical names; ``installed``: index name (None: built here) -> files.
+
+    ``dropped``: names of conda packages that go, also where another takes their place: not every conda removes what it
+    replaces. ``linked``: those that come, each after those that it depends on.
+    """
 
     step: Step
     removed: tuple[str, ...]
     installed: Mapping[str | None, tuple[Distribution, ...]]
+    dropped: tuple[str, ...] = ()
+    linked: tuple[Distribution, ...] = ()
 
 
 def stages(subject: Subject) -> tuple[Stage, ...]:
@@ -27,8 +34,20 @@ def stages(subject: Subject) -> tuple[Stage, ...]:
         coming = [item for item in after.values() if installable(item) and not _same(before.get(item.name), item)]
         # An installer keeps what has the version asked for: another build of it must go first.
         equal = {item.name for item in coming if (old := before.get(item.name)) and old.version == item.version}
-        gone = {name for name in before if name not in after}
-        found.append(Stage(step=step, removed=tuple(sorted(gone | equal)), installed=_by_index(coming)))
+        # What a conda package brought goes with it.
+        gone = {name for name, item in distributions(before).items() if name not in after and not _condas(item)}
+        linked = [item for item in explicit.in_order(after) if not _same(before.get(item.name), item)]
+        found.append(
+            Stage(
+                step=step,
+                removed=tuple(sorted(gone | equal)),
+                installed=_by_index(coming),
+                dropped=tuple(
+                    shown(name) for name, item in packages(before).items() if not _same(after.get(name), item)
+                ),
+                linked=tuple(linked),
+            )
+        )
     return tuple(found)
 
 
@@ -57,6 +76,13 @@ def groups(subject: Subject, stage: Stage, folder: str = ".") -> tuple[str, ...]
     return tuple(found)
 
 
+def without_pip(subject: Subject) -> tuple[str, ...]:
+    """What is lost where conda packages bring no pip that could install the rest, as a sentence."""
+    if not subject.conda or "pip" in subject.final or not any(map(installable, subject.final.values())):
+        return ()
+    return ("what installs the rest: no conda package brings pip, add `pip` to the profile's `conda.packages`",)
+
+
 def guards(profile: Profile) -> tuple[str, ...]:
     """The guards of the profile in words, as a reader may watch them."""
     return tuple(_guard(guard) for guard in profile.guards)
@@ -65,6 +91,10 @@ def guards(profile: Profile) -> tuple[str, ...]:
 def comment(text: str) -> str:
     """``text`` as lines of a comment."""
     return "".join(f"# {each}\n" if each else "#\n" for each in text.splitlines())
+
+
+def _condas(item: Distribution) -> bool:
+    return item.origin is not None and item.origin.kind == "conda"
 
 
 def _same(before: Distribution | None, after: Distribution) -> bool:

@@ -12,14 +12,13 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "%"
 
 def render(subject: Subject) -> Rendered:
     name, command = subject.environment, subject.command or ""
-    variables = {**subject.profile.environment, "PYTHONNOUSERSITE": "1"}
     service = _unit(
         [
             ("Unit", [("Description", _plain(f"{command} in {name}")), ("Wants", "network-online.target"),
                       ("After", "network-online.target")]),
             ("Service", [
                 ("Type", "exec"),
-                *(("Environment", _quoted(f"{key}={value}")) for key, value in variables.items()),
+                *(("Environment", _quoted(f"{key}={value}")) for key, value in subject.profile.variables.items()),
                 ("ExecStart", _words([*subject.program, "run", "--strict", name, command])),
                 ("Restart", "on-failure"),
                 # envforge refused: the environment is not what it was, and will not be in a second either

@@ -1,0 +1,170 @@
+"""`bundle`: an environment as one file that builds it on a host without a network."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from packaging.utils import parse_wheel_filename
+
+from envforge.model.bundle import HOST, Manifest, Member, Needs, Stored
+from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.export import built, installable
+from envforge.model.lock import LockFile
+from envforge.model.profile import Backend, Profile
+from envforge.model.progress import Note, Working
+from envforge.model.result import Result
+from envforge.model.state import Distribution
+from envforge.model.views import BundleView
+from envforge.probe import itself
+from envforge.probe.needs import needs, strictest
+from envforge.profiles import loader, lookup
+from envforge.store import lockfile
+from envforge.store.bundles.names import LOCK, PROFILE, file_name
+from envforge.store.bundles.parts import MOST, Sink
+from envforge.store.bundles.start import PROGRAM
+from envforge.store.bundles.workshop import put_in_place, workshop
+from envforge.store.bundles.writing import InMemory, OnDisk, pack, write
+from envforge.system import environ
+
+from .bench import bench
+from .fetching import Fetching
+from .ground import ground
+from .lock import recorded, unknown
+from .shop import Shop
+
+_LEAST = 1 << 20  # its first part must hold the script, at least
+_SIZE = re.compile(r"([1-9][0-9]*)([KMGT]?)", re.ASCII)
+
+
+def part_size(text: str) -> int:
+    """Bytes of ``2G`` or ``500M``, in powers of 1024. Raises UsageError ``usage``."""
+    match = _SIZE.fullmatch(text.upper())
+    size = int(match[1]) << (10 * " KMGT".index(match[2] or " ")) if match else 0
+    if size < _LEAST:
+        raise UsageError("usage", f"`{text}` is no size of at least 1M", hint="write `2G` or `500M`")
+    return size
+
+
+def bundle(shop: Shop, name: str, *, output: str | None = None, split: int | None = None) -> Result[BundleView]:
+    """Write the generation in use of ``name`` to ``output`` (``NAME.tar`` where None), in parts of ``split`` bytes.
+
+    Raises UsageError, EnvforgeError ``not-restorable``, ``bundle-incomplete`` naming every file that cannot be had,
+    ``not-packable``, ``not-writable``, ``disk-full``, ``locked``.
+    """
+    snapshot, held, indexes = recorded(shop, name)
+    profile = loader.loads(held.text, name)
+    _check(profile)
+    lost = tuple(unknown(held))
+    for each in lost:
+        shop.tell(Note(text=each, level="warning"))
+    file = Path(output or f"{name}.tar")
+    running = itself.look({kind: lookup.shipped(kind) for kind in ("profiles", "recipes")})
+    with workshop(file) as folder:
+        found = _files(shop, held, profile, folder, file)
+        shop.tell(Working(what="packing envforge itself"))
+        extra = {
+            PROFILE: InMemory(held.text.encode()),
+            LOCK: InMemory(lockfile.dump(held, indexes=indexes).encode()),
+            PROGRAM: _program(running),
+        }
+        manifest = Manifest(
+            environment=name,
+            python=held.python,
+            python_from=HOST,
+            needs=_needs(held),
+            program=running.program,
+            members=(*(each.member(called) for called, each in extra.items()), *(each.member for each in found)),
+        )
+        with Sink(folder, split) as sink:
+            _write(shop, sink, manifest, [*extra.values(), *(each.stored for each in found)], file)
+        made = put_in_place(sink.paths, file, split=split is not None)
+    return Result(
+        command="bundle",
+        data=BundleView(
+            environment=name,
+            snapshot=snapshot,
+            written=tuple(map(str, made)),
+            bytes=sink.size,
+            sha256=sink.sha256(),
+            wheels=len(found),
+            built=sum(each.built for each in found),
+            python=held.python,
+            architecture=environ.architecture(),
+            glibc=strictest(manifest.needs, running.program.needs),
+            program_python=running.program.python,
+            lost=lost,
+        ),
+    )
+
+
+# -- the files ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """``built``: no index has it."""
+
+    member: Member
+    stored: Stored
+    built: bool
+
+
+def _wanted(held: LockFile) -> Mapping[str, Distribution]:
+    """sha256 -> what is installed from that file after any step."""
+    return {str(item.sha256): item for step in held.steps for item in step.state.values() if installable(item)}
+
+
+def _check(profile: Profile) -> None:
+    if profile.backend is Backend.CONDA:
+        raise UsageError("bundle-needs-venv", "a bundle of an environment of the backend `conda` is still to come")
+
+
+def _files(shop: Shop, held: LockFile, profile: Profile, folder: Path, file: Path) -> list[_File]:
+    """All files of the lock, sorted by name; those that had to be fetched lie in ``folder``."""
+    wanted = _wanted(held)
+    settings = replace(shop.settings, substitutes=held.substitutes)
+    there = replace(shop, settings=settings)
+    with ground(there, replace(profile, python=held.python)) as under, bench(there, profile, under) as work:
+        places = Fetching(shop, work, folder, wanted).all(file)
+    found = []
+    for sha256, item in wanted.items():
+        stored = OnDisk(places[sha256])
+        member = Member(name=file_name(sha256, str(item.file)), sha256=sha256, size=stored.size)
+        found.append(_File(member=member, stored=stored, built=built(item)))
+    return sorted(found, key=lambda each: (each.member.name.rpartition("/")[2], each.member.sha256))
+
+
+# -- the bundle --------------------------------------------------------------------------------------------------------
+
+
+def _program(running: itself.Itself) -> InMemory:
+    name, text = running.metadata
+    files: dict[str, Stored] = {each: OnDisk(path) for each, path in running.files}
+    files[name] = InMemory(text.encode())
+    return pack(sorted(files.items()))
+
+
+def _needs(held: LockFile) -> Needs:
+    tags = (parse_wheel_filename(str(item.file))[3] for item in _wanted(held).values())
+    return needs(([tag.platform for tag in each] for each in tags), glibc=environ.glibc())
+
+
+def _write(shop: Shop, sink: Sink, manifest: Manifest, contents: Sequence[Stored], file: Path) -> None:
+    total = sum(member.size for member in manifest.members)
+    free = shutil.disk_usage(file.parent).free
+    if free < total:
+        raise EnvforgeError(
+            "disk-full",
+            f"the bundle takes {total / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free where `{file}` is to lie",
+            hint="free some space (`df -h`), then run the same command again: what was fetched is kept",
+        )
+    if sink.most is not None and total > MOST * sink.most:
+        raise UsageError("usage", f"more than {MOST} parts would be needed", hint="choose larger ones with `--split`")
+    write(
+        sink, manifest, contents, lambda done: shop.tell(Working(what=f"writing {file.name}", done=done, total=total))
+    )
+    shop.tell(Working(what=None))
