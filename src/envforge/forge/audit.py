@@ -65,7 +65,7 @@ def unkept(shop: Shop, path: Path, profile: Profile | None) -> Result[Audit]:
     shop.tell(Working(what=f"looking at {there.prefix}"))
     seen = look(there)
     shop.tell(Working(what=None))
-    findings, unknown = judge(seen, profile)
+    findings, unknown = judge(shop.home, seen, profile)
     return Result(
         command="audit",
         data=Audit(

@@ -13,6 +13,7 @@ from envforge.engines.conda import LONGEST_PREFIX, prefix_too_long
 from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError, InterruptedByUserError, LeftoverError, UsageError
 from envforge.model.finding import Finding, Severity
+from envforge.model.machine import Machine
 from envforge.model.plan import Plan, StepPlan
 from envforge.model.profile import Backend, Profile
 from envforge.model.progress import Note, StepDone, Working
@@ -119,7 +120,7 @@ def build(
         if under.python is None:
             pythons.find(wanted)  # raises, and says what was looked at
             raise EnvforgeError("python-not-found", f"Python {wanted} is not on this machine")
-        planner = first_planner(shop, work, profile, under, no_build=no_build)
+        planner = first_planner(shop, work, profile, under, no_build=no_build, machine=host)
         if exact:
             if wheels is not None:
                 take_in(work, wheels, locked)
@@ -135,7 +136,7 @@ def build(
         if planned is not None:
             planned(predicted)
         maker = _Maker(
-            shop=shop, work=work, profile=profile, name=name, predicted=predicted, planner=planner, driver=host.driver,
+            shop=shop, work=work, profile=profile, name=name, predicted=predicted, planner=planner, host=host,
             locked=locked if exact else (), recorded=recorded,
         )  # fmt: skip
         return maker.make(command, started)
@@ -180,7 +181,7 @@ class _Maker:
         name: str,
         predicted: Plan,
         planner: Planner,
-        driver: str | None,
+        host: Machine,
         locked: Sequence[State] = (),
         recorded: Recorded | None = None,
     ) -> None:
@@ -190,7 +191,7 @@ class _Maker:
         self._name = name
         self._plan = predicted
         self._planner = planner
-        self._driver = driver
+        self._host = host
         self._locked = locked
         self._recorded = recorded
         self._done: list[StepDone] = []
@@ -269,6 +270,7 @@ class _Maker:
                     steps = (*steps[:position], *later)
         except Stopped as stopped:
             return (), (*stopped.findings, *general)
+        executor.judge_compiled()
         if _open(executor.timeline.findings):
             return (), (*executor.timeline.findings, *general)
         if not self._profile.smoke:
@@ -319,7 +321,7 @@ class _Maker:
             self._profile,
             name=self._name,
             generation=generation,
-            driver=self._driver,
+            host=self._host,
             recorded=self._recorded,
         )
 

@@ -11,6 +11,7 @@ from envforge.engines import activation, conda_notes
 from envforge.engines.artefacts import Artefact
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
+from envforge.model.machine import Machine
 from envforge.model.plan import StepPlan
 from envforge.model.profile import Action, Profile, Step
 from envforge.model.progress import Note, StepDone, Working
@@ -21,10 +22,12 @@ from envforge.probe import processes
 from envforge.rules.context import Moment
 from envforge.rules.diff import changes as differences
 from envforge.rules.diff import told
+from envforge.store import native_seen, snapshots
 from envforge.store.journal import Journal
 from envforge.system import clock, process
 
 from . import inside, packages
+from . import native as natives
 from .bench import Bench
 from .comparing import compare, enriched, foreign, journalled
 from .damage import damage
@@ -49,7 +52,7 @@ class Stopped(Exception):  # noqa: N818 - a verdict, not an error
 
 
 class Executor:
-    """One generation under construction. ``driver``: the host's, for the record; ``recorded``: what is restored."""
+    """One generation under construction. ``host``: this machine; ``recorded``: what is restored."""
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class Executor:
         *,
         name: str,
         generation: int,
-        driver: str | None,
+        host: Machine,
         recorded: Recorded | None = None,
     ) -> None:
         self._shop = shop
@@ -67,7 +70,8 @@ class Executor:
         self._profile = profile
         self._name = name
         self._generation = generation
-        self._recorder = Recorder(shop=shop, work=work, name=name, generation=generation, driver=driver)
+        self._host = host
+        self._recorder = Recorder(shop=shop, work=work, name=name, generation=generation, driver=host.driver)
         self.prefix = shop.home.prefix(name, generation)
         self.journal = Journal(shop.home.journal(name, generation))
         self._trust = Trust(work.known, self.prefix, recorded)
@@ -138,6 +142,8 @@ class Executor:
             self._shop.settings.substitutes,
             base=state,
             observation=observation,
+            cards=natives.cards(self._profile, self._host),
+            wheels=natives.cache(self._shop.home).wheels(),
         )
 
     # -- a step ------------------------------------------------------------------------------------------------------
@@ -214,6 +220,22 @@ class Executor:
         if wrong or (surprises and not replan):
             raise Stopped((*self.timeline.findings, *unplanned, *hurt))
         return done, replan
+
+    def judge_compiled(self) -> None:
+        """What compiled files need and GPUs can run, as a last moment: too costly a look for every step."""
+        self._shop.tell(Working(what="looking at compiled files"))
+        home, name, generation = self._shop.home, self._name, self._generation
+        snapshot = snapshots.latest(home, name, generation, files=True)
+        assert snapshot is not None  # noqa: S101 - every build takes one of its empty environment
+        found = natives.recorded(
+            home, self.prefix, snapshot, rows=self.rows, state=self.state, changed=(), profile=self._profile
+        )
+        key = natives.key(self.prefix, natives.looks_of(self.rows), self.state, self._profile)
+        native_seen.write(home, name, generation, found, key=key)
+        self._shop.tell(Working(what=None))
+        last = self._profile.steps[-1] if self._profile.steps else None
+        moment = Moment(step=last, state=self.state, observation=self._observation, native=found)
+        self.timeline.add(moment, {})
 
     def damage(self, check: str) -> tuple[Finding, ...]:
         """What foreign code that ran since did to the environment; ``check`` is what to call it.

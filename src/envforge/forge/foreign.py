@@ -22,6 +22,7 @@ from envforge.rules.context import Moment
 from envforge.rules.wording import guard_text
 from envforge.store.layout import Home
 
+from . import native as natives
 from .looking import gathered, markers
 from .shop import Shop
 from .timeline import Timeline
@@ -97,10 +98,15 @@ def checked(seen: Look, seconds: float) -> Checked:
     )
 
 
-def judge(seen: Look, profile: Profile) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+def judge(home: Home, seen: Look, profile: Profile) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """All that stands against it, the worst first, and the guards of ``profile`` that nobody can judge, with why."""
-    timeline = Timeline(profile, markers(seen.there.python), {}, base={})
-    timeline.add(Moment(step=None, state=seen.observation.state, observation=seen.observation), {})
+    observation = seen.observation
+    native = natives.look(
+        home, seen.there.prefix, rows=observation.files, state=observation.state, digests={}, profile=profile
+    )
+    cards = natives.cards(profile) if natives.has_code(native) else ()
+    timeline = Timeline(profile, markers(seen.there.python), {}, base={}, cards=cards)
+    timeline.add(Moment(step=None, state=observation.state, observation=observation, native=native), {})
     told = [*disagreements(seen.observation.state, seen.testimony.disagreement), *_python(seen.there.prefix)]
     unknown = [f"{each.guard}: {each.because}" for each in timeline.verdicts() if each.verdict is Verdict.UNKNOWN]
     unknown += [

@@ -382,6 +382,42 @@ class ExportView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedFile:
+    """A compiled file with GPU code, or one that could not be read (``trouble`` says why)."""
+
+    path: str
+    code: tuple[str, ...] = ()
+    trouble: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspected:
+    """The compiled files of one distribution, or of nobody (``name`` None).
+
+    ``objects``: how many; ``code``: ``sm_70``, ``sm_90a``, ``ptx_80``; ``fits``: those of the view's ``cards`` for
+    which one of its files has code; ``files``: those with GPU code or trouble.
+    """
+
+    name: str | None
+    version: str | None
+    objects: int
+    code: tuple[str, ...] = ()
+    fits: tuple[str, ...] = ()
+    files: tuple[InspectedFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectView:
+    """``kind``: ``environment``, ``wheel`` or ``file``; ``cards``: the compute capabilities that it was judged for."""
+
+    subject: str
+    kind: str
+    cards: tuple[str, ...]
+    distributions: tuple[Inspected, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Importer:
     """Who imports a module that it does not require. ``place``: file and line, relative to site-packages."""
 
