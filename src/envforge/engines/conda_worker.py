@@ -86,8 +86,9 @@ def configuration(request: dict[str, Any]) -> str:
         f"allow-ref-links = {links}",
         "[mirrors]",
     ]
-    for name, mirror in request["mirrors"].items():
-        base = rattler.Channel(request["channels"][name]).base_url
+    mirrors = {rattler.Channel(request["channels"][name]).base_url: each for name, each in request["mirrors"].items()}
+    # What was brought along is asked for where it is served, and nowhere else.
+    for base, mirror in {**mirrors, **request.get("shelves", {})}.items():
         lines.append(f"{json.dumps(base)} = {json.dumps([mirror])}")
     return "\n".join(lines)
 
@@ -181,7 +182,8 @@ class Work:
         package_cache = rattler.package_cache.PackageCache(pkgs)
         if asked["offline"]:
             index = await package_cache.index()
-            absent = [each["fn"] for each in asked["records"] if not index.contains_record(record(each))]
+            needed = [each for each in asked["records"] if each.get("sha256") not in asked["brought"]]
+            absent = [each["fn"] for each in needed if not index.contains_record(record(each))]
             if absent:
                 return {"absent": absent}
         await rattler.install(
