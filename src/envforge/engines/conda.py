@@ -260,7 +260,7 @@ class Conda:
             ("hash mismatch" in words.lower(), "hash-mismatch",
              f"{what} got a package whose sha256 is not the one that its channel states",
              "nothing of it was installed; ask the channel's keeper, or another mirror"),
-            (kind == "LeavesError" or "failed to unpack" in words, "bad-package",
+            (kind == "LeavesError" or re.search(r"failed to unpack .*(No such file|outside of)", words), "bad-package",
              f"{what} got a package that cannot be unpacked inside its folder, or would put files elsewhere",
              "nothing of it was installed; ask the channel's keeper"),
             (code in {"401", "403"}, "channel-unauthorized", f"{what}: a channel ({named}) refuses to answer",
