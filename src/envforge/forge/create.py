@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -116,7 +116,9 @@ def build(
         # Told before minutes of planning, not after.
         nothing = Plan(profile=profile, steps=(), findings=unfit)
         return Result(command=command, data=_unbuilt(nothing, name, clock.monotonic() - started), findings=unfit)
-    with ground(shop, chosen, host, fetch=True, base=base) as under, bench(shop, profile, under, shelf) as work:
+    with ExitStack() as stack:
+        under = stack.enter_context(ground(shop, chosen, host, fetch=True, base=base, shelf=shelf))
+        work = stack.enter_context(bench(shop, profile, under, shelf))
         if under.python is None:
             pythons.find(wanted)  # raises, and says what was looked at
             raise EnvforgeError("python-not-found", f"Python {wanted} is not on this machine")

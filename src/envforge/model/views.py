@@ -346,10 +346,11 @@ class LockView:
 class BundleView:
     """``written``: paths of the bundle, or of its parts in order; ``bytes`` and ``sha256`` of all together.
 
-    ``wheels``: how many files, of which ``built`` were built here. ``python``: the version that it was built with, of
-    which the other host needs one of the same minor; ``architecture``, ``glibc``: what else all that is in it needs of
-    that host, None where it does not matter; ``program_python``: the minor version that envforge itself needs there.
-    ``lost``: what a bundle cannot carry, in sentences.
+    ``wheels``: how many, of which ``built`` were built here; ``packages``: how many of conda. ``python``: the version
+    that it was built with; where ``python_from`` is ``host`` and not ``bundle``, the other host needs one of the same
+    minor. ``architecture``, ``glibc``: what else all that is in it needs of that host, None where it does not matter;
+    ``program_python``: the minor version that envforge itself needs there. ``lost``: what a bundle cannot carry, in
+    sentences.
     """
 
     environment: str
@@ -359,7 +360,9 @@ class BundleView:
     sha256: str
     wheels: int
     built: int
+    packages: int
     python: str
+    python_from: str
     architecture: str
     glibc: str | None
     program_python: str
