@@ -23,6 +23,8 @@ list
 show demo
 path demo
 audit demo --deep
+inspect demo
+suggest demo
 repair demo
 accept demo
 lock demo

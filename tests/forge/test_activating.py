@@ -148,3 +148,46 @@ def test_a_venv_is_none_of_condas(tmp_path: Path) -> None:
         variables = json.loads(started(cli, "demo", "see").stdout)
         assert variables["VIRTUAL_ENV"] == str(cli.link().resolve())
         assert not {"CONDA_PREFIX", "CONDA_DEFAULT_ENV"}.intersection(variables)
+
+
+def test_the_activation_scripts_of_a_venv_are_recorded_as_they_are(tmp_path: Path) -> None:
+    with house(tmp_path) as (cli, server):
+        cli.profile(server.url("pypi"), [{"name": "six", "install": ["six"]}], environment={"OURS": "it's"})
+        ended(cli.run("create", "demo"))
+        script = cli.link() / "bin/activate"
+        lines = (
+            f"unset PYTHONNOUSERSITE; . '{script}'; echo $VIRTUAL_ENV $OURS $PYTHONNOUSERSITE; deactivate; echo $OURS."
+        )
+        said = subprocess.run(["sh", "-c", lines], capture_output=True, text=True, check=True).stdout
+        assert said == f"{cli.link().resolve()} it's 1\n.\n"
+        assert ended(cli.run("audit", "demo", "--deep")).data["events"] == []
+        text = script.read_text()
+        script.unlink()
+        (cli.link() / "bin/activate.fish").write_text("echo other\n")
+        ended(cli.run("repair", "demo"))
+        assert script.read_text() == text
+        assert ended(cli.run("audit", "demo", "--deep")).data["events"] == []
+        ended(cli.run("rebuild", "demo"))
+        assert ended(cli.run("diff", "demo/1.1", "demo/2.1", "--files")).data["files"] == []
+
+
+def test_generations_of_conda_packages_differ_in_what_the_profile_says(tmp_path: Path) -> None:
+    with house(tmp_path) as (cli, server):
+        odd = {"Small": "1", "QUOTED": "it's", "EMPTY": ""}
+        profile(cli, server, "prefixed", "demo", environment=odd)
+        answer = ended(cli.run("create", "demo"))
+        assert (
+            "`conda activate` cannot set `Small`, `QUOTED` as the profile has it; `envforge run` does" in answer.stderr
+        )
+        state = json.loads((cli.link() / "conda-meta/state").read_text())
+        assert state["env_vars"] == {**odd, "PYTHONNOUSERSITE": "1"}
+        ended(cli.run("rebuild", "demo"))
+        between = ["diff", "demo/1.1", "demo/2.1", "--files"]
+        assert ended(cli.run(*between)).data["files"] == []
+        profile(cli, server, "prefixed", "demo", environment={})
+        ended(cli.run("update", "demo"))
+        [file] = ended(cli.run("diff", "demo/1.1", "demo/3.1", "--files")).data["files"]
+        assert (file["path"], file["kind"]) == ("conda-meta/state", "changed")
+        (cli.link() / "share/prefixed/text").write_text("other")
+        [file] = ended(cli.run("diff", "demo/3.1", "demo", "--files")).data["files"]
+        assert (file["path"], file["owners"]) == ("share/prefixed/text", ["prefixed"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from forge.conda_house import house, profile
 from kit.check import ended
 from kit.plain import need_plain
@@ -122,11 +121,9 @@ def test_a_list_that_cannot_be_written_is_but_a_warning(tmp_path: Path) -> None:
             cli.user.chmod(0o700)
 
 
-@pytest.mark.parametrize("command", ["create", "remove"])
-def test_a_venv_makes_no_list(tmp_path: Path, command: str) -> None:
+def test_a_venv_makes_no_list(tmp_path: Path) -> None:
     with house(tmp_path) as (cli, server):
         cli.profile(server.url("pypi"), [])
         ended(cli.run("create", "demo"))
-        if command == "remove":
-            ended(cli.run("remove", "demo"))
+        ended(cli.run("remove", "demo"))
         assert not (cli.user / ".conda").exists()

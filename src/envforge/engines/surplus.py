@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from envforge.model.state import is_package, package_key
+
+from . import conda_cache
 from .uv_cache import Unpacked, UvCache
 
 _NAME = re.compile(rb"^Name:[ \t]*(\S+)", re.MULTILINE | re.IGNORECASE)
@@ -21,7 +24,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What is still referred to: canonical names of distributions, and the sha256 of wheels and sdists.
+    """What is still referred to: canonical names of distributions, keys of conda packages, and the sha256 of wheels,
+    sdists and packages.
 
     ``unknown``: (canonical name, version) of what was installed from a file that nobody knows.
     """
@@ -75,16 +79,9 @@ def surplus(cache: Path, held: Held) -> Surplus:
         if _text(key) not in held.hashes:
             own[names.get(_text(key), "")].append(key)
     names[""] = ""
-    for file in _entries(cache / "index" / "metadata"):
-        name = _named(file)
-        names.setdefault(file.name, name)
-        if name not in held.names:
-            hashes.add(file.name)
-            own[name].append(file)
-    for file in _entries(cache / "index" / "files"):
-        if file.name not in held.hashes:
-            hashes.add(file.name)
-            own[names.get(file.name, "")].append(file)
+    for name, file in _fetched(cache / "index", held, names):
+        hashes.add(file.name)
+        own[name].append(file)
     for file in _entries(cache / "known"):
         # What tells a damaged copy from a good one stays for as long as uv may have a copy.
         name = names.get(file.name, "")
@@ -92,7 +89,11 @@ def surplus(cache: Path, held: Held) -> Surplus:
             own[name].append(file)
         elif name and exact and file.name not in staying:
             own[whose.get(file.name, "")].append(file)
+    _add_code(cache / "imports", held.names, own)
     own[""] += _entries(cache / "scratch")
+    for what, sha256, paths in _conda(cache, held):
+        own[what] += paths
+        hashes.add(sha256)
     return Surplus(
         names=going,
         wheels=wheels,
@@ -101,6 +102,48 @@ def surplus(cache: Path, held: Held) -> Surplus:
         own={name: tuple(paths) for name, paths in sorted(own.items()) if paths},
         hashes=frozenset(each for each in hashes if _DIGEST.fullmatch(each)),
     )
+
+
+def _fetched(index: Path, held: Held, names: dict[str, str]) -> Iterator[tuple[str, Path]]:
+    """What goes of what was fetched from indexes, under which name; ``names`` learns what metadata tells."""
+    for file in _entries(index / "metadata"):
+        name = _named(file)
+        names.setdefault(file.name, name)
+        if name not in held.names:
+            yield name, file
+    for file in _entries(index / "files"):
+        if file.name not in held.hashes:
+            yield names.get(file.name, ""), file
+
+
+def _conda(cache: Path, held: Held) -> Iterator[tuple[str, str, tuple[Path, ...]]]:
+    """What goes of the conda packages: under which name, the sha256 of the package, and its places.
+
+    What channels say that they have stays as long as any package is held: to plan what is held, all of it is asked.
+    """
+    folder = cache / "conda"
+    for each in conda_cache.unpacked(folder / "pkgs"):
+        of_that_name = package_key(each.name) in held.names
+        if each.sha256 in held.hashes or (each.sha256 is None and of_that_name):
+            continue
+        sha256 = each.sha256 or ""
+        known = [cache / "known" / sha256] if sha256 else []
+        yield f"{each.name}=={each.version}" if of_that_name else each.name, sha256, _there((*each.places, *known))
+    yield "", "", _there(conda_cache.debris(folder / "pkgs"))
+    if not any(map(is_package, held.names)):
+        yield "lists of channels", "", tuple(_entries(folder / "repodata"))
+
+
+def _there(paths: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple(path for path in paths if path.exists())
+
+
+def _add_code(folder: Path, held: Collection[str], own: dict[str, list[Path]]) -> None:
+    """What is kept of the imports in the code of distributions; of ``held`` names that of every version stays."""
+    for file in _entries(folder):
+        name = file.name.rpartition("-")[0]
+        if name not in held:
+            own[name].append(file)
 
 
 def _superseded(wheel: Unpacked, held: Held) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -117,11 +117,13 @@ def build(
         # Told before minutes of planning, not after.
         nothing = Plan(profile=profile, steps=(), findings=unfit)
         return Result(command=command, data=_unbuilt(nothing, name, clock.monotonic() - started), findings=unfit)
-    with ground(shop, chosen, host, fetch=True, base=base) as under, bench(shop, profile, under, shelf) as work:
+    with ExitStack() as stack:
+        under = stack.enter_context(ground(shop, chosen, host, fetch=True, base=base, shelf=shelf))
+        work = stack.enter_context(bench(shop, profile, under, shelf))
         if under.python is None:
             pythons.find(wanted)  # raises, and says what was looked at
             raise EnvforgeError("python-not-found", f"Python {wanted} is not on this machine")
-        planner = first_planner(shop, work, profile, under, no_build=no_build)
+        planner = first_planner(shop, work, profile, under, no_build=no_build, machine=host)
         if exact:
             if wheels is not None:
                 take_in(work, wheels, locked)
@@ -273,6 +275,7 @@ class _Maker:
                     steps = (*steps[:position], *later)
         except Stopped as stopped:
             return (), (*stopped.findings, *general)
+        executor.judge_compiled()
         if _open(executor.timeline.findings):
             return (), (*executor.timeline.findings, *general)
         if not self._profile.smoke:

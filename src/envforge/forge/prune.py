@@ -12,6 +12,7 @@ from envforge.engines.uv_cache import UvCache
 from envforge.model.errors import EnvforgeError, LeftoverError
 from envforge.model.progress import Working
 from envforge.model.result import Result
+from envforge.model.state import shown
 from envforge.model.views import Pruned, PruneView, Skipped, Unrestorable
 from envforge.store import snapshots
 from envforge.store.layout import Home
@@ -167,6 +168,8 @@ def _held(home: Home, staying: Mapping[str, frozenset[int]]) -> Held:
         for number in generations:
             for step in snapshots.numbers(home, name, number):
                 for item in snapshots.read(home, name, number, step).state.values():
+                    if item.origin is not None and item.origin.kind == "conda":
+                        continue  # its package holds it
                     names.add(item.name)
                     if item.sha256 is None:
                         unknown.add((item.name, item.version))
@@ -192,7 +195,7 @@ def _unrestorable(
                 for item in state.values():
                     # A Python's own pip comes with it.
                     if item.sha256 in hashes and not (item.origin and item.origin.kind == "python"):
-                        lost[f"{item.name}=={item.version}"] = item.origin is not None
+                        lost[f"{shown(item.name)}=={item.version}"] = item.origin is not None
                 if lost and step:
                     found.append(
                         Unrestorable(

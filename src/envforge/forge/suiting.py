@@ -23,16 +23,18 @@ def driver_findings(
     return tuple(lowered(each, profile.ignore) for each in driver_too_old(state, machine, severity))
 
 
-def concerned(profile: Profile, state: State) -> bool:
-    """Whether cards matter at all: asking for them takes a tenth of a second."""
-    return profile.gpu is not None or built_for(state) is not None
+def host(shop: Shop, profile: Profile, state: State) -> Machine | None:
+    """This machine, where cards matter: asking for them takes a tenth of a second."""
+    matter = profile.gpu is not None or built_for(state) is not None
+    return machines.look(shop.home.root, software=False) if matter else None
 
 
-def findings(shop: Shop, profile: Profile, state: State, snapshot: Snapshot | None) -> tuple[Finding, ...]:
-    """What stands against this machine: the driver for what is installed, and what changed since ``snapshot``."""
-    if not concerned(profile, state):
+def findings(
+    profile: Profile, state: State, machine: Machine | None, snapshot: Snapshot | None = None
+) -> tuple[Finding, ...]:
+    """What stands against ``machine``: the driver for what is installed, and what changed since ``snapshot``."""
+    if machine is None:
         return ()
-    machine = machines.look(shop.home.root, software=False)
     changed = machine_changed(snapshot, machine) if snapshot is not None else ()
     return (
         *driver_findings(profile, state, machine),

@@ -264,7 +264,8 @@ class RemoveView:
 class Pruned:
     """One thing that is gone, or would be. ``kind``: ``failed``, ``old`` (generations), ``orphan`` or ``cache``.
 
-    ``what``: ``ENV/G``, a path in the home, the name of a distribution, or ``name==version`` of a superseded wheel.
+    ``what``: ``ENV/G``, a path in the home, the name of a distribution or conda package, or ``name==version`` of a
+    superseded one.
     ``bytes``: what is free once it and all that stands before it are gone; what anything else links to as well counts
     nothing.
     """
@@ -349,10 +350,11 @@ class LockView:
 class BundleView:
     """``written``: paths of the bundle, or of its parts in order; ``bytes`` and ``sha256`` of all together.
 
-    ``wheels``: how many files, of which ``built`` were built here. ``python``: the version that it was built with, of
-    which the other host needs one of the same minor; ``architecture``, ``glibc``: what else all that is in it needs of
-    that host, None where it does not matter; ``program_python``: the minor version that envforge itself needs there.
-    ``lost``: what a bundle cannot carry, in sentences.
+    ``wheels``: how many, of which ``built`` were built here; ``packages``: how many of conda. ``python``: the version
+    that it was built with; where ``python_from`` is ``host`` and not ``bundle``, the other host needs one of the same
+    minor. ``architecture``, ``glibc``: what else all that is in it needs of that host, None where it does not matter;
+    ``program_python``: the minor version that envforge itself needs there. ``lost``: what a bundle cannot carry, in
+    sentences.
     """
 
     environment: str
@@ -362,7 +364,9 @@ class BundleView:
     sha256: str
     wheels: int
     built: int
+    packages: int
     python: str
+    python_from: str
     architecture: str
     glibc: str | None
     program_python: str
@@ -382,3 +386,77 @@ class ExportView:
     files: Mapping[str, str]
     lost: tuple[str, ...]
     written: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedFile:
+    """A compiled file with GPU code, or one that could not be read (``trouble`` says why)."""
+
+    path: str
+    code: tuple[str, ...] = ()
+    trouble: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspected:
+    """The compiled files of one distribution, or of nobody (``name`` None).
+
+    ``objects``: how many; ``code``: ``sm_70``, ``sm_90a``, ``ptx_80``; ``fits``: those of the view's ``cards`` for
+    which one of its files has code; ``files``: those with GPU code or trouble.
+    """
+
+    name: str | None
+    version: str | None
+    objects: int
+    code: tuple[str, ...] = ()
+    fits: tuple[str, ...] = ()
+    files: tuple[InspectedFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectView:
+    """``kind``: ``environment``, ``wheel`` or ``file``; ``cards``: the compute capabilities that it was judged for."""
+
+    subject: str
+    kind: str
+    cards: tuple[str, ...]
+    distributions: tuple[Inspected, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Importer:
+    """Who imports a module that it does not require. ``place``: file and line, relative to site-packages."""
+
+    distribution: str
+    version: str
+    module: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """One line of a ``backfill``. ``present``: the distribution is there, but for others' sake.
+
+    ``assumed``: its name is taken from the module's, which nothing confirms.
+    """
+
+    requirement: str
+    present: bool
+    assumed: bool
+    importers: tuple[Importer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestView:
+    """``distributions``: how many were looked at; ``read``: of how many the code was read, since nothing was kept.
+
+    ``unread``: files, relative to site-packages, of which nothing is known.
+    """
+
+    environment: str
+    generation: int
+    backfill: tuple[Suggestion, ...]
+    distributions: int
+    read: int
+    unread: tuple[str, ...] = ()

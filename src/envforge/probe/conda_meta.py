@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envforge.system.http import without_credentials
-
 from .claims import Claims
 from .sites import names
 
@@ -121,6 +119,8 @@ def _repodata(data: Mapping[str, Any]) -> str | None:
 
 def _bare(url: object) -> str:
     """``url`` without what opens it, be it a user or, as some channels have it, a token in the path."""
+    from envforge.system.http import without_credentials  # noqa: PLC0415 - 17 ms, only where there is a conda package
+
     return _TOKEN.sub("/", without_credentials(str(url))) if "://" in str(url) else str(url)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from envforge.model.state import (
@@ -96,6 +97,39 @@ def _bringer(info: Info, claims: Claims) -> str | None:
             owner = claims.single[path][0][0]
             return owner if is_package(owner) and info.installer in {"conda", None} else None
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owned:
+    """A distribution and its files: path in the prefix -> the hash as a RECORD writes it, empty if none."""
+
+    info: Info
+    files: Mapping[str, str]
+
+
+def owned(prefix: Path) -> tuple[Owned, ...]:
+    """Every distribution of ``prefix`` with what is said to be its own, by name; no file of theirs is looked at.
+
+    What leaves the prefix is left out, and so is bytecode that nobody hashed.
+    """
+    with uncollected():
+        root = os.path.realpath(prefix)
+        sites = tuple(found_sites(root))
+        claims = Claims()
+        _records(root, sites, claims, {}, [])
+        brought = {info.name: (info, _bringer(info, claims)) for info in _chosen(list(_infos(root, sites, [])), [])}
+        for info, bringer in brought.values():
+            if bringer is None:
+                claim(info, root, sites, claims)
+        files: dict[str, dict[str, str]] = {}
+        for path, (owner, row) in claims.single.items():
+            files.setdefault(owner[0], {})[path] = declared(row)
+        for path, rows in claims.shared.items():
+            for name, said in rows.items():
+                files.setdefault(name, {})[path] = said
+        return tuple(
+            Owned(info=info, files=files.get(bringer or name, {})) for name, (info, bringer) in sorted(brought.items())
+        )
 
 
 def changed(prefix: Path, rows: Iterable[FileRow]) -> tuple[str, ...]:

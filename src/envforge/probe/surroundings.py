@@ -36,14 +36,14 @@ def look(prefix: Path, known: Collection[str]) -> Surroundings:
     """
     root = Path(os.path.realpath(prefix))
     variables = environ.variables()
-    system_site = _system_site(root)
+    visible = system_site(root)
     sites = _sites(root)
-    looks_there = system_site is not False and not variables.get("PYTHONNOUSERSITE")
+    looks_there = visible is not False and not variables.get("PYTHONNOUSERSITE")
     user_site = _user_site(sites) if looks_there else None
     shadowed = _distributions(user_site) & set().union(*map(_distributions, sites)) if user_site else set()
     leaks = ambient.look()
     return Surroundings(
-        system_site=system_site is True,
+        system_site=visible is True,
         user_site=str(user_site) if user_site else None,
         shadowed=tuple(sorted(shadowed)),
         pythonpath=tuple(filter(None, variables.get("PYTHONPATH", "").split(os.pathsep))),
@@ -54,8 +54,8 @@ def look(prefix: Path, known: Collection[str]) -> Surroundings:
     )
 
 
-def _system_site(root: Path) -> bool | None:
-    """What pyvenv.cfg says; None where there is none, as in an environment of conda."""
+def system_site(root: Path) -> bool | None:
+    """Whether pyvenv.cfg lets the base Python's packages in; None where there is none, as with conda."""
     try:
         text = (root / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
     except OSError:

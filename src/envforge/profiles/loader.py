@@ -14,7 +14,7 @@ from envforge.profiles.tree import Tree, YamlError, parse, read
 
 _REPLACED_BY_NAME = ("indexes", "steps", "smoke")
 _REPLACED_BY_KEY = ("environment", "commands")
-_ADDED = ("guards", "ignore")
+_ADDED = ("guards", "ignore", "releases")
 _TOP = {info.alias or name for name, info in ProfileForm.model_fields.items()}
 
 
@@ -75,6 +75,7 @@ def _expanded(tree: Tree, places: Places, chain: tuple[Path, ...], found: list[M
             "steps": tree.with_value(list(parts.steps)),
             "guards": tree.with_value(list(parts.guards)),
             "ignore": tree.with_value(list(parts.ignore)),
+            "releases": tree.with_value(list(parts.releases)),
             "smoke": tree.with_value(list(parts.smoke)),
             "environment": tree.with_value(dict(parts.environment)),
         }
@@ -121,7 +122,7 @@ def _extended(reference: str, folder: Path, places: Places) -> Path:
 
 
 def _merged(base: Tree, own: Tree) -> Tree:
-    """``own`` over ``base``: indexes, steps, smoke checks, variables, commands by name; guards and ignored added."""
+    """``own`` over ``base``: indexes, steps, smoke checks, variables, commands by name; the rest is added."""
     value = {**base.mapping(), **own.mapping()}
     for key in _REPLACED_BY_NAME:
         value[key] = own.with_value(_by_name(base.items(key), own.items(key)))

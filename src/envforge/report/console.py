@@ -19,6 +19,7 @@ from envforge.model.views import (
     DiffView,
     ExportView,
     HistoryView,
+    InspectView,
     ListView,
     LockView,
     ProfilesView,
@@ -26,9 +27,10 @@ from envforge.model.views import (
     RemoveView,
     Sealed,
     ShowView,
+    SuggestView,
 )
 
-from . import auditing, building, exporting, looking, page, pruning, taking
+from . import auditing, building, exporting, inspecting, looking, page, pruning, suggesting, taking
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -41,6 +43,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     ShowView: looking.show,
     HistoryView: looking.history,
     DiffView: looking.diff,
+    InspectView: inspecting.inspect,
     RemoveView: looking.remove,
     PruneView: pruning.prune,
     Sealed: looking.sealed,
@@ -54,6 +57,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     LockView: exporting.lock,
     ExportView: exporting.export,
     BundleView: exporting.bundle,
+    SuggestView: suggesting.suggest,
 }
 
 
@@ -74,7 +78,7 @@ def render(
         lines = building.build(result.data, verbose=verbose, program=program)
     else:
         lines = _RENDERERS[type(result.data)](result.data, verbose=verbose)
-    grouped = isinstance(result.data, Audit | Audits | Repair)
+    grouped = isinstance(result.data, Audit | Audits | Repair | SuggestView)
     found = (page.by_remedy if grouped else page.findings)(result.findings, verbose=verbose)
     if found and lines:
         lines.append(page.blank())
