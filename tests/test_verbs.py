@@ -23,6 +23,7 @@ list
 show demo
 path demo
 audit demo --deep
+inspect demo
 suggest demo
 repair demo
 accept demo

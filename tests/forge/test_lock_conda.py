@@ -100,6 +100,16 @@ def test_rattler_installs_from_the_list_beside_it(tmp_path: Path, server: Server
     assert make(tmp_path / "d", server.url("forge"), explicit=broken).error is not None
 
 
+def test_a_profile_without_steps_is_locked_too(tmp_path: Path, server: Server) -> None:
+    made = house(tmp_path / "a", server)
+    assert made.create([], **options(server)).exit == 0
+    file = tmp_path / "x.pylock.toml"
+    lock(made.shop, "demo", output=str(file))
+    other = house(tmp_path / "b", server)
+    assert told(create_locked(other.shop, file, None)) == []
+    assert contents(other) == contents(made)
+
+
 def test_what_the_profile_asks_for_now_is_compared_with_what_is_locked(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path / "a", server)
     profile = made.profile(STEPS, **options(server))

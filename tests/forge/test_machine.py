@@ -39,7 +39,7 @@ def plain() -> dict[str, Any]:
     ("change", "said"),
     [
         ({"schema": "one"}, "schema"),
-        ({"schema": 2}, "newer"),
+        ({"schema": 3}, "newer"),
         ({"gpus": [{"index": 0}]}, "`uuid` is missing"),
         ({"gpus": 3}, "`gpus` is no list"),
         ({"disk_free": "much"}, "disk_free` is no int"),

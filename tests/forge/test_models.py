@@ -47,7 +47,8 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             url, steps, models=[*models, {"name": "own", "from": "path", "path": str(own)}], smoke=[check]
         )  # fmt: skip
         cli.profile(url, [{"name": "six", "install": ["six"]}], name="bare", models=models[:1])
-        ended(cli.run("create", "demo"))
+        told = ended(cli.run("create", "demo")).stderr
+        assert "not here yet: the models `Qwen/tiny`, `Qwen/other`; `envforge models demo --fetch` fetches them" in told
         ended(cli.run("create", "bare"))
     return root
 

@@ -58,7 +58,7 @@ def module(
     ``files``: path in site-packages -> text, besides the module itself. ``scripts``: as of `Wheel`.
     """
     wheel = Wheel(name=name, version=version, requires=requires, files=files or {}, scripts=scripts or {})
-    contents = {path: text.encode() for path, text in wheel.contents().items()}
+    contents = {path: data if isinstance(data, bytes) else data.encode() for path, data in wheel.contents().items()}
     wanted = [Requirement(text) for text in requires]
     return Package(
         name=canonical(name),

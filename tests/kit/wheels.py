@@ -17,6 +17,7 @@ from typing import Literal
 _EPOCH = (2020, 1, 1, 0, 0, 0)
 
 RecordKind = Literal["right", "wrong", "absent"]
+Bytes = bytes  # in a class that has a method of that name
 MetadataKind = Literal["static", "dynamic"]
 
 
@@ -39,7 +40,7 @@ def noise(size: int, seed: str = "") -> str:
 class Wheel:
     """What a wheel (or the wheel that an sdist builds) holds.
 
-    ``files``: path inside the wheel -> text; a module named like the distribution is always there. ``extras``:
+    ``files``: path inside the wheel -> text or bytes; a module named like the distribution is always there. ``extras``:
     name -> requirements. ``scripts``: console scripts, name -> ``module:function``. ``record``: ``wrong`` gives
     hashes of other bytes, ``absent`` leaves RECORD out. ``core``: further METADATA lines.
     """
@@ -48,7 +49,7 @@ class Wheel:
     version: str
     requires: tuple[str, ...] = ()
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str | Bytes] = field(default_factory=dict)
     build: str | None = None
     tag: str = "py3-none-any"
     scripts: Mapping[str, str] = field(default_factory=dict)
@@ -81,10 +82,13 @@ class Wheel:
         lines += self.core
         return "\n".join(lines) + "\n"
 
-    def contents(self) -> dict[str, str]:
-        """Every file of the wheel but RECORD: path -> text."""
+    def contents(self) -> dict[str, str | Bytes]:
+        """Every file of the wheel but RECORD: path -> text or bytes."""
         info = f"{self.stem}.dist-info"
-        contents = {f"{self.module}/__init__.py": f'__version__ = "{self.version}"\n', **self.files}
+        contents: dict[str, str | Bytes] = {
+            f"{self.module}/__init__.py": f'__version__ = "{self.version}"\n',
+            **self.files,
+        }
         contents[f"{info}/METADATA"] = self.metadata()
         build = f"Build: {self.build}\n" if self.build else ""
         contents[f"{info}/WHEEL"] = (
@@ -95,17 +99,17 @@ class Wheel:
             contents[f"{info}/entry_points.txt"] = f"[console_scripts]\n{scripts}"
         return contents
 
-    def tampered(self) -> bytes:
+    def tampered(self) -> Bytes:
         """Another, valid wheel under the same name."""
         return replace(self, files={**self.files, f"{self.module}/other.py": "other = True\n"}).bytes()
 
-    def bytes(self) -> bytes:
+    def bytes(self) -> Bytes:
         """The wheel file."""
         rows = []
         output = io.BytesIO()
         with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
             for path, text in self.contents().items():
-                data = text.encode()
+                data = text.encode() if isinstance(text, str) else text
                 archive.writestr(zipfile.ZipInfo(path, _EPOCH), data, zipfile.ZIP_DEFLATED)
                 hashed = data + b"?" if self.record == "wrong" else data
                 digest = base64.urlsafe_b64encode(hashlib.sha256(hashed).digest()).rstrip(b"=").decode()

@@ -12,6 +12,7 @@ import yaml
 
 from . import packages
 from .channel import Channel, Package
+from .elf import Elf
 from .index import Fault, Index
 from .wheels import Artefact, Sdist, Wheel
 
@@ -137,14 +138,21 @@ def _artefact(entry: Any, log: Path) -> Artefact:
         details = {"requires": details}
     name, version = title.split()
     _check(details, _WHEEL, title)
-    options = {key: value for key, value in details.items() if key not in ("sdist", "fails", "requires", "extras")}
+    own = {"sdist", "fails", "requires", "extras", "files"}
+    options = {key: value for key, value in details.items() if key not in own}
     wheel = Wheel(
         name=name,
         version=version,
         requires=tuple(details.get("requires", ())),
         extras={extra: tuple(items) for extra, items in details.get("extras", {}).items()},
+        files={path: _content(value) for path, value in details.get("files", {}).items()},
         **options,
     )
     if "sdist" not in details:
         return wheel
     return Sdist(wheel=wheel, metadata=details["sdist"], log=str(log), fails=details.get("fails"))
+
+
+def _content(value: Any) -> str | bytes:
+    """Text, or a compiled file by what `kit.elf.Elf` takes."""
+    return Elf(**value).bytes() if isinstance(value, Mapping) else str(value)

@@ -1,4 +1,4 @@
-"""What a host must have, by the names of wheels."""
+"""What a host must have, by the names of wheels and the records of conda packages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from packaging.utils import parse_wheel_filename
 
 from envforge.model.bundle import Needs
-from envforge.probe.needs import needs, strictest
+from envforge.probe.needs import both, needs, needs_of_packages, strictest
 
 
 def of(*files: str, glibc: str | None = "2.36") -> Needs:
@@ -46,3 +46,19 @@ def test_where_no_glibc_is_known_none_is_asked_for() -> None:
 def test_of_several_the_strictest_is_what_all_need() -> None:
     assert strictest(Needs(glibc="2.9"), Needs(), Needs(glibc="2.17")) == "2.17"
     assert strictest(Needs()) is None
+
+
+def test_conda_packages_say_it_themselves() -> None:
+    packages = [
+        ("x86_64", ("__glibc >=2.17,<3.0.a0", "libgcc >=13")),
+        ("x86_64", ("__glibc >=2.28,<3.0.a0",)),
+        (None, ("python >=3.9", "__unix")),
+    ]
+    assert needs_of_packages(packages) == Needs(architecture="x86_64", glibc="2.28")
+    assert needs_of_packages([(None, ("python",))]) == Needs()
+
+
+def test_wheels_and_packages_together() -> None:
+    wheels, packages = Needs(architecture="x86_64", glibc="2.5"), Needs(architecture="x86_64", glibc="2.17")
+    assert both(wheels, packages) == both(packages, wheels) == packages
+    assert both(wheels, Needs()) == both(Needs(), wheels) == wheels

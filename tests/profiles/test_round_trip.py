@@ -22,6 +22,7 @@ from envforge.model.profile import (
     Keep,
     Model,
     Profile,
+    Release,
     Smoke,
     SmokeKind,
     Step,
@@ -88,6 +89,16 @@ MAYBE = st.none() | TEXT
 
 def some(values: st.SearchStrategy[str], least: int = 0) -> st.SearchStrategy[tuple[str, ...]]:
     return st.lists(values, min_size=least, max_size=3).map(tuple)
+
+
+RELEASES = st.builds(
+    Release,
+    name=CANONICAL,
+    version=st.sampled_from(["0.10.0", "2.7.1+cu126"]),
+    compute_capability=some(st.sampled_from([">=7.0", "==8.6"])),
+    essential=some(TEXT),
+    reference=MAYBE,
+)
 
 
 @st.composite
@@ -182,6 +193,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         ignore=tuple(
             draw(st.lists(st.builds(Ignore, id=st.just("leftover"), subject=MAYBE, because=MAYBE), max_size=2))
         ),
+        releases=tuple(draw(st.lists(RELEASES, max_size=2))),
         smoke=tuple(draw(smokes(name)) for name in draw(named)),
         models=tuple(draw(models(name)) for name in draw(named)),
         commands=dict.fromkeys(draw(named), ("a", "3.10", "")),

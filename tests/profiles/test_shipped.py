@@ -75,6 +75,15 @@ def test_only_xin_needs_the_symbol() -> None:
     assert not [guard for guard in shipped("xinv100").guards if isinstance(guard, Symbol)]
 
 
+def test_what_recipes_know_of_cards_becomes_part_of_the_profile() -> None:
+    known = {(each.name, each.version): each for each in shipped("xinv100").releases}
+
+    assert known["vllm", "0.10.0"].essential == ("_C.abi3.so",)
+    assert known["vllm", "0.10.0"].compute_capability == (">=7.0",)
+    assert known["vllm", "0.20.0"].compute_capability == (">=7.5",)
+    assert ("torch", "2.7.1") not in known  # nothing is known of it that concerns cards
+
+
 @pytest.mark.parametrize("name", ["xin", "xinv100"])
 def test_the_probe_writes_nothing_outside_its_folder(name: str, tmp_path: Path) -> None:
     """Run for real against stand-ins of tokenizers and vllm that write where vLLM and its like would."""

@@ -178,6 +178,7 @@ FORMS: dict[str, tuple[type[forms.Form], ...]] = {
     "steps": (forms.StepForm,),
     "guards": (forms.GuardForm,),
     "ignore": (forms.IgnoreForm,),
+    "releases": (forms.KnownReleaseForm,),
     "smoke": (forms.SmokeForm,),
     "models": (forms.ModelForm,),
     "Recipes": (forms.RecipeForm, forms.ParameterForm, forms.ReleaseForm),

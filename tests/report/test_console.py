@@ -269,14 +269,15 @@ def test_a_machine() -> None:
 
 
 def test_profiles_with_cards_and_reasons() -> None:
-    fit = Fit(index=0, card="Tesla V100", compute_capability="7.0", fits=True)
-    other = Fit(index=1, card="RTX 3090", compute_capability="8.6", fits=False, reason="compute capability 8.6")
+    fit = Fit(index=0, card="Tesla V100", uuid="GPU-a", compute_capability="7.0", fits=True)
+    why = "compute capability 8.6"
+    other = Fit(index=1, card="RTX 3090", uuid="GPU-b", compute_capability="8.6", fits=False, reason=why)
     entries = (
         ProfileEntry(name="one", source="/p/one.yaml", origin="shipped", summary="first", cards=(fit, other)),
         ProfileEntry(name="two", source="/p/two.yaml", origin="user", problem="/p/two.yaml:1:1: no mapping"),
         ProfileEntry(name="three", source="/p/3.yaml", origin="user", fits=False, reason="no GPU was found"),
     )
-    text = flat(read(ProfilesView(profiles=entries, gpus_status="found")))
+    text = flat(read(ProfilesView(profiles=entries, machine="box", gpus_status="found")))
     assert "fits GPU 0 Tesla V100" in text
     assert "does not fit GPU 1 RTX 3090 (compute capability 8.6): compute capability 8.6" in text
     assert "/p/two.yaml:1:1: no mapping" in text
@@ -461,14 +462,20 @@ def test_an_audit_groups_findings_by_what_to_do_about_them() -> None:
 def test_a_bundle_says_what_it_needs_there_and_how_it_is_started() -> None:
     view = BundleView(
         environment="demo", snapshot="demo/1.2", written=("d.tar.001", "d.tar.002", "d.tar.003"), bytes=4_200_000_000,
-        sha256="0" * 64, wheels=12, built=1, python="3.10.13", architecture="x86_64", glibc="2.28",
-        program_python="3.11", lost=(),
+        sha256="0" * 64, wheels=12, built=1, packages=0, python="3.10.13", python_from="host", architecture="x86_64",
+        glibc="2.28", program_python="3.11", lost=(),
     )  # fmt: skip
     text = render(Result(command="bundle", data=view), width=200)
-    assert "demo/1.2: 12 files, 1 of them built here, 4.2 GB, in d.tar.001 to d.tar.003" in text
+    assert "demo/1.2: 12 wheels, 1 of them built here, 4.2 GB, in d.tar.001 to d.tar.003" in text
     assert "Linux on x86_64 with glibc 2.28 or newer, and a Python 3.10 for the environment, and a Python 3.11" in text
     assert "there   sh d.tar.001\n" in text
     plain = replace(view, written=("d.tar",), built=0, python="3.11.7", glibc=None)
     text = render(Result(command="bundle", data=plain), width=200)
-    assert "demo/1.2: 12 files, 4.2 GB, in d.tar\n" in text
+    assert "demo/1.2: 12 wheels, 4.2 GB, in d.tar\n" in text
     assert "needs   Linux on x86_64, and a Python 3.11\n" in text
+    conda = replace(plain, wheels=2, packages=90, python_from="bundle")
+    text = render(Result(command="bundle", data=conda), width=200)
+    assert "demo/1.2: 90 conda packages and 2 wheels, 4.2 GB, in d.tar\n" in text
+    assert "needs   Linux on x86_64, and a Python 3.11 for envforge itself\n" in text
+    text = render(Result(command="bundle", data=replace(conda, wheels=0, packages=1)), width=200)
+    assert "demo/1.2: 1 conda package, 4.2 GB" in text

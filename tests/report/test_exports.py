@@ -168,6 +168,12 @@ def test_a_line_break_that_is_lost_is_told() -> None:
 # -- systemd -----------------------------------------------------------------------------------------------------------
 
 
+def test_a_service_waits_for_gpus_where_its_profile_is_for_some() -> None:
+    service = systemd.render(subject({}, gpu=Gpu())).files["demo-serve.service"]
+    assert '"run" "--strict" "--wait-gpu" "120" "demo" "serve"\n' in service
+    assert "--wait-gpu" not in systemd.render(subject({})).files["demo-serve.service"]
+
+
 @given(TEXTS)
 def test_a_word_of_a_unit_stays_one(text: str) -> None:
     word = systemd._words([text])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from envforge.model.finding import Finding
+from envforge.model.native import Compiled, Native
 from envforge.model.profile import Action, Guard, Profile, Step
 from envforge.model.state import Distribution, Observation, State
 from envforge.rules.context import Context, Moment
@@ -55,14 +56,20 @@ def context(
     *moments: tuple[Step | None, State],
     observation: Observation | None = None,
     substitutes: Mapping[str, str] | None = None,
+    native: Native | None = None,
+    cards: tuple[str, ...] = (),
+    wheels: Mapping[str, tuple[Compiled, ...]] | None = None,
 ) -> Context:
     """The moments of a story; the first is an empty environment unless one with step None is given."""
     told = list(moments)
     if not told or told[0][0] is not None:
         told.insert(0, (None, {}))
     made = [Moment(step=each, state=installed) for each, installed in told]
-    made[-1] = Moment(step=made[-1].step, state=made[-1].state, observation=observation)
-    return Context(profile=about, moments=tuple(made), markers=MARKERS, substitutes=substitutes or {})
+    made[-1] = Moment(step=made[-1].step, state=made[-1].state, observation=observation, native=native)
+    return Context(
+        profile=about, moments=tuple(made), markers=MARKERS, substitutes=substitutes or {}, cards=cards,
+        wheels=wheels or {},
+    )  # fmt: skip
 
 
 def found(about: Context, id_: str | None = None) -> tuple[Finding, ...]:

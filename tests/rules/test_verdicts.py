@@ -65,7 +65,7 @@ def test_over_time_says_the_same_from_findings_that_are_known() -> None:
     judged = [(None, ())] + [
         (moment[0].name, judge(context(about, *told))) for moment, told in ((OPEN, [OPEN]), (HEALED, [OPEN, HEALED]))
     ]
-    assert over_time(about, judged, observed=False) == verdicts(context(about, OPEN, HEALED))
+    assert over_time(about, judged, context(about, HEALED).now) == verdicts(context(about, OPEN, HEALED))
 
 
 def test_a_constraint_is_suggested_where_it_would_have_helped() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.profile import Profile
-from envforge.model.snapshot import Snapshot
+from envforge.model.snapshot import BuiltFor, Snapshot
 from envforge.model.state import Distribution, FileRow, Origin
 from envforge.store import profiles, snapshots
 from envforge.store.encoding import dump_files, dump_snapshot, load_files, load_snapshot
@@ -71,6 +71,7 @@ def a_snapshot(**changes: object) -> Snapshot:
             FileRow(path="lib/b", size=1, mtime=2, inode=3, owners=("numpy",)),
             FileRow(path="lib/a", size=1, mtime=2, inode=3, sha256="00", link="b"),
         ),
+        cards=(BuiltFor(uuid="GPU-1", name="V100", compute_capability="7.0"),),
     )  # fmt: skip
     return dataclasses.replace(whole, **changes)  # type: ignore[arg-type]
 
@@ -89,6 +90,25 @@ def test_a_snapshot_comes_back_with_its_files_only_when_asked(home: Home) -> Non
     assert snapshots.read(home, "x", 2, 1) == dataclasses.replace(written, files=())
     with_files = snapshots.read(home, "x", 2, 1, files=True)
     assert with_files == dataclasses.replace(written, files=tuple(sorted(written.files, key=lambda row: row.path)))
+
+
+def test_a_snapshot_of_before_cards_were_kept_has_none(home: Home) -> None:
+    snapshots.write(home, a_snapshot(), None)
+    place = snapshots.path(home, "x", 2, 1)
+    data = json.loads(place.read_text(encoding="utf-8"))
+    del data["cards"]
+    place.write_text(json.dumps(data), encoding="utf-8")
+    assert snapshots.read(home, "x", 2, 1).cards == ()
+
+
+@pytest.mark.parametrize("cards", [3, "abc", [3], [{}], [{"uuid": 1, "name": "a", "compute_capability": "7.0"}]])
+def test_cards_that_are_none_are_damage(home: Home, cards: object) -> None:
+    snapshots.write(home, a_snapshot(), None)
+    place = snapshots.path(home, "x", 2, 1)
+    place.write_text(json.dumps({**json.loads(place.read_text(encoding="utf-8")), "cards": cards}), encoding="utf-8")
+    with pytest.raises(EnvforgeError) as caught:
+        snapshots.read(home, "x", 2, 1)
+    assert caught.value.code == "corrupt-record"
 
 
 def test_numbers_and_latest_go_by_number_not_by_text(home: Home) -> None:

@@ -18,9 +18,9 @@ from envforge.system import environ
 from .session import Globals
 
 VERBS = (
-    "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff",
-    "audit", "suggest", "repair", "accept", "adopt", "import", "rebuild", "rollback", "run", "models", "seal", "unseal",
-    "lock", "export", "bundle", "prune", "remove",
+    "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff", "inspect",
+    "audit", "suggest", "repair", "accept", "adopt", "import", "rebuild", "rollback", "run", "models", "seal",
+    "unseal", "lock", "export", "bundle", "prune", "remove",
 )  # fmt: skip
 
 

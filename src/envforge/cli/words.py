@@ -12,6 +12,7 @@ GLOBAL_VALUES = frozenset({"--home", "--config"})
 HELP = frozenset({"--help", "-h"})
 _JSON = "--json"
 _RUN = "run"
+_RUN_VALUES = frozenset({"--gpu", "--wait-gpu"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +59,13 @@ def arrange(argv: Sequence[str]) -> Words:
             rest.append(word)
         elif verb is None and not word.startswith("-"):
             verb = word
+        elif verb == _RUN and word in _RUN_VALUES:
+            # The word behind it is its value, not the environment or the command.
+            rest += [word, *argv[position : position + 1]]
+            position += 1
         else:
             rest.append(word)
-            environment_named = verb == _RUN and not word.startswith("-")
+            environment_named = environment_named or (verb == _RUN and not word.startswith("-"))
     head = [verb, *([_JSON] if json else [])] if verb is not None else []
     arguments = [*front, *head, *rest]
     return Words(arguments=tuple(arguments), verb=verb, json=json, asks_for_help=asks_for_help)

@@ -8,16 +8,18 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError
-from envforge.model.repodata import said, spec_name
+from envforge.model.repodata import NOARCH, said, spec_name
 from envforge.model.state import Distribution, State, package_key, packages, shown
 from envforge.system import environ, process
 from envforge.system.http import Proxies, without_credentials
 
+from .archives import served
 from .channels import Channel
 from .origins import ORIGIN
 
@@ -38,10 +40,17 @@ def subdir(architecture: str) -> str:
     return _SUBDIRS.get(architecture, f"linux-{architecture}")
 
 
+def architecture(folder: str) -> str | None:
+    """The architecture that a subdir is for; None where it is for any."""
+    found = {there: here for here, there in _SUBDIRS.items()}
+    return None if folder == NOARCH else found.get(folder, folder.removeprefix("linux-"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conda:
     """``cache`` holds repodata and packages; ``virtual``: the virtual packages of the host that is built for, as (name,
     version, build); ``platform`` as ``linux-64``; ``roots``: PEM; ``scratch``: a folder of this command's own.
+    ``shelf``: sha256 -> archive, of packages that were brought along and so need no network.
     """
 
     channels: tuple[Channel, ...]
@@ -53,6 +62,7 @@ class Conda:
     roots: Path
     offline: bool = False
     copy: bool = False
+    shelf: Mapping[str, Stored] = field(default_factory=dict)
 
     def solve(self, specs: Sequence[str], installed: State = {}, *, what: str) -> State:  # noqa: B006 - never written
         """What holds ``specs`` (match specs), keeping of ``installed`` what can be kept; by `package_key`.
@@ -105,9 +115,11 @@ class Conda:
             "requested": list(specs),
             "again": sorted(map(shown, again)),
             "copy": self.copy,
+            "brought": [*self.shelf],
         }
         prefix.parent.mkdir(parents=True, exist_ok=True)
-        absent = self._ask(request, what=what, log=log, watch=watch).get("absent", [])
+        with served(packages(wanted).values(), self.shelf) as shelves:
+            absent = self._ask({**request, "shelves": shelves}, what=what, log=log, watch=watch).get("absent", [])
         if absent:
             raise EnvforgeError(
                 "not-cached",
@@ -119,7 +131,7 @@ class Conda:
 
     def uncached(self, wanted: State) -> tuple[Distribution, ...]:
         """The packages of ``wanted`` that would have to be fetched."""
-        items = tuple(packages(wanted).values())
+        items = tuple(item for item in packages(wanted).values() if item.sha256 not in self.shelf)
         if not items:
             return ()
         answer = self._ask({"do": "cached", "records": [_record(item) for item in items]}, what="the cache")
@@ -225,7 +237,7 @@ class Conda:
         network = {
             "http_proxy": self.proxies.http,
             "https_proxy": self.proxies.https,
-            "no_proxy": ",".join(self.proxies.exempt),
+            "no_proxy": ",".join((*self.proxies.exempt, "127.0.0.1", "localhost")),
         }
         given = {name: value for name, value in network.items() if value}
         return environ.hermetic({**given, "SSL_CERT_FILE": str(self.roots)})
@@ -248,6 +260,9 @@ class Conda:
             ("hash mismatch" in words.lower(), "hash-mismatch",
              f"{what} got a package whose sha256 is not the one that its channel states",
              "nothing of it was installed; ask the channel's keeper, or another mirror"),
+            (kind == "LeavesError" or re.search(r"failed to unpack .*(No such file|outside of)", words), "bad-package",
+             f"{what} got a package that cannot be unpacked inside its folder, or would put files elsewhere",
+             "nothing of it was installed; ask the channel's keeper"),
             (code in {"401", "403"}, "channel-unauthorized", f"{what}: a channel ({named}) refuses to answer",
              f"set {stem}_USERNAME and {stem}_PASSWORD, or an entry in netrc"),
             (code == "404" and kind == "GatewayError", "channel-not-found",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -23,6 +24,8 @@ import rattler.config
 import rattler.package
 import rattler.package_cache
 from rattler.exceptions import SolverError
+from rattler.install import InstallerReporter
+from rattler.package import PathsJson
 
 _PLACE = ("fn", "url", "channel")
 _HASHES = ("sha256", "md5")
@@ -31,6 +34,10 @@ _HASHES = ("sha256", "md5")
 def say(**what: Any) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
+
+
+def fail(error: Exception) -> None:
+    say(error={"kind": "unsolvable" if isinstance(error, SolverError) else type(error).__name__, "message": str(error)})
 
 
 def record(data: dict[str, Any]) -> rattler.RepoDataRecord:
@@ -79,10 +86,58 @@ def configuration(request: dict[str, Any]) -> str:
         f"allow-ref-links = {links}",
         "[mirrors]",
     ]
-    for name, mirror in request["mirrors"].items():
-        base = rattler.Channel(request["channels"][name]).base_url
+    mirrors = {rattler.Channel(request["channels"][name]).base_url: each for name, each in request["mirrors"].items()}
+    # What was brought along is asked for where it is served, and nowhere else.
+    for base, mirror in {**mirrors, **request.get("shelves", {})}.items():
         lines.append(f"{json.dumps(base)} = {json.dumps([mirror])}")
     return "\n".join(lines)
+
+
+class LeavesError(Exception):
+    """A package would put a file outside of the prefix."""
+
+    def __init__(self, package: str, path: str) -> None:
+        super().__init__(f"`{package}` holds `{path}`")
+
+
+class Guard(InstallerReporter):
+    """Looks at each package before a file of it is put in place, since rattler follows a path wherever it leads."""
+
+    def __init__(self, pkgs: Path, records: list[dict[str, Any]]) -> None:
+        self._pkgs = pkgs
+        self._files = {each["name"]: each["fn"] for each in records}
+
+    def on_link_start(self, operation: int, package_name: str) -> int:
+        file = self._files[package_name]
+        stem = re.escape(re.sub(r"(\.tar\.bz2|\.conda)$", "", file))
+        # Of one name from two channels, the second gets a hash behind its name.
+        for folder in self._pkgs.iterdir():
+            if re.fullmatch(rf"{stem}(-[0-9a-f]+)?", folder.name):
+                try:
+                    check(folder, file)
+                except Exception as error:  # noqa: BLE001 - an error in here would end nothing
+                    fail(error)
+                    os._exit(0)
+        return operation
+
+
+def check(folder: Path, file: str) -> None:
+    """Raise LeavesError where a path of the package that lies unpacked in ``folder`` leads out of it."""
+    straight = {"": True}
+
+    def is_straight(parent: str) -> bool:
+        if parent not in straight:
+            straight[parent] = is_straight(parent.rpartition("/")[0]) and not (folder / parent).is_symlink()
+        return straight[parent]
+
+    for entry in PathsJson.from_package_directory_with_deprecated_fallback(folder).paths:
+        path = os.fspath(entry.relative_path)
+        if leaves(path) or not is_straight(path.rpartition("/")[0]):
+            raise LeavesError(file, path)
+
+
+def leaves(path: str) -> bool:
+    return path.startswith("/") or ".." in path.split("/")
 
 
 class Work:
@@ -121,10 +176,14 @@ class Work:
     async def install(self) -> dict[str, Any]:
         asked = self._request
         pkgs = self._cache / "pkgs"
+        for each in asked["records"]:
+            if leaves(each.get("python_site_packages_path") or ""):
+                raise LeavesError(each["fn"], each["python_site_packages_path"])
         package_cache = rattler.package_cache.PackageCache(pkgs)
         if asked["offline"]:
             index = await package_cache.index()
-            absent = [each["fn"] for each in asked["records"] if not index.contains_record(record(each))]
+            needed = [each for each in asked["records"] if each.get("sha256") not in asked["brought"]]
+            absent = [each["fn"] for each in needed if not index.contains_record(record(each))]
             if absent:
                 return {"absent": absent}
         await rattler.install(
@@ -133,7 +192,7 @@ class Work:
             cache_dir=pkgs,
             reinstall_packages=set(asked["again"]),
             execute_link_scripts=False,
-            show_progress=False,
+            reporter=Guard(pkgs, asked["records"]),  # type: ignore[abstract] # what it does not define does nothing
             client=self._client,
             # It wants what a MatchSpec holds: the wrapper is refused by a TypeError.
             requested_specs=[rattler.MatchSpec(text)._match_spec for text in asked["requested"]],  # noqa: SLF001
@@ -168,10 +227,8 @@ def main() -> None:
     work = Work(request)
     try:
         result = asyncio.run(getattr(work, request["do"])())
-    except SolverError as error:
-        say(error={"kind": "unsolvable", "message": str(error)})
     except Exception as error:  # noqa: BLE001 - whatever it was, the caller is told
-        say(error={"kind": type(error).__name__, "message": str(error)})
+        fail(error)
     else:
         say(result=result)
 

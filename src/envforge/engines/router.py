@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
-from uuid import uuid4
 
 from packaging.utils import canonicalize_name
 
@@ -25,6 +24,7 @@ from envforge.system.http import Client, LoopbackServer, Request, Response, Unre
 
 from . import pages, replies
 from .artefacts import Artefact, build_tag, choose
+from .downloads import save
 from .origins import Routes, credentials, named
 from .pages import Row
 from .remote import metadata_in, pkg_info
@@ -254,33 +254,22 @@ class Router:
                 else f"the index `{artefact.index}` lists `{artefact.file}` but does not serve it",
                 hint="run it once without `--offline`" if self._offline else "ask again later, or add a mirror of it",
             )
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        half = kept.with_name(f"{artefact.id}.{uuid4().hex}.part")
-        digest = hashlib.sha256()
         try:
-            with half.open("wb") as file:
-                for chunk in body(response):
-                    digest.update(chunk)
-                    file.write(chunk)
-                    if told is not None:
-                        told(len(chunk))
+            found = save(response, kept, artefact.sha256, told)
         except Unreachable as error:
-            half.unlink()
             raise EnvforgeError(
                 "file-broken",
                 f"`{artefact.file}` cannot be fetched whole from the index `{artefact.index}`",
                 cause=str(error),
                 hint="ask again later, or add a mirror of it",
             ) from error
-        if artefact.sha256 not in {None, digest.hexdigest()}:
-            half.unlink()
+        if artefact.sha256 not in {None, found}:
             raise EnvforgeError(
                 "hash-mismatch",
                 f"`{artefact.file}` from the index `{artefact.index}` does not have the sha256 that its page states",
-                cause=f"it has {digest.hexdigest()}, the page says {artefact.sha256}",
+                cause=f"it has {found}, the page says {artefact.sha256}",
                 hint="nothing of it was used; ask the index's keeper, or another mirror",
             )
-        half.replace(kept)
         return kept
 
     def index_named(self, url: str) -> str | None:

@@ -134,6 +134,7 @@ def _write(shop: Shop, met: _Meeting, profile: Profile, result: Result[Accepted]
         files=rows,
         python=met.before.python,
         engine=met.before.engine,
+        profile=profile,
     )
     remember(home, taken, met.found.observation, (*lost.files, *notes), _lock(shop, profile, taken))
     data = replace(result.data, snapshot=taken.id, not_reproducible=lost)

@@ -75,7 +75,7 @@ def adopt(shop: Shop, path: Path, profile: Profile, *, name: str | None = None) 
                 cause="\n".join([*hidden[:_NAMED], *(["..."] if len(hidden) > _NAMED else [])]),
                 hint="adopt it as its owner, or mend the permissions",
             )
-        findings, _ = judge(seen, profile)
+        findings, _ = judge(shop.home, seen, profile)
         state = _requested(seen.observation.state, profile)
         notes = written(seen.observation.files, state.keys())
         taken = snapshot(
@@ -87,6 +87,7 @@ def adopt(shop: Shop, path: Path, profile: Profile, *, name: str | None = None) 
             files=told(seen.observation.files, {**hashed(there.prefix, notes), **seen.testimony.digests}),
             python=there.python,
             engine=_ENGINE,
+            profile=profile,
         )
         with _all_or_nothing(home, chosen):
             home.adopt(chosen, _FIRST, there.prefix)

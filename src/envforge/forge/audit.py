@@ -18,10 +18,11 @@ from envforge.rules import events as event_rules
 from envforge.store import audited
 from envforge.system import clock
 
+from . import suiting
 from .foreign import checked, compare, found, judge, keeper, look, names_a_path
 from .generations import beginning, linked
 from .launching import remember
-from .looking import About
+from .looking import About, worst_first
 from .path import current, require
 from .profiles import recorded
 from .shop import Shop
@@ -65,7 +66,8 @@ def unkept(shop: Shop, path: Path, profile: Profile | None) -> Result[Audit]:
     shop.tell(Working(what=f"looking at {there.prefix}"))
     seen = look(there)
     shop.tell(Working(what=None))
-    findings, unknown = judge(seen, profile)
+    host = suiting.host(shop, profile, seen.observation.state)
+    findings, unknown = judge(shop.home, seen, profile, host)
     return Result(
         command="audit",
         data=Audit(
@@ -77,7 +79,7 @@ def unkept(shop: Shop, path: Path, profile: Profile | None) -> Result[Audit]:
             processes=_processes(there.prefix),
             unknown=unknown,
         ),
-        findings=findings,
+        findings=worst_first((*findings, *suiting.findings(profile, seen.observation.state, host))),
     )
 
 
@@ -93,7 +95,9 @@ def _kept(shop: Shop, name: str, generation: int, *, deep: bool, profile: Profil
     moved, why = moved_on(name, built_from, begun)
     shop.tell(Working(what=f"looking at {name}"))
     looked = about.look(snapshot, deep=deep)
+    about = replace(about, host=suiting.host(shop, judged, looked.state))
     findings = about.findings(judged, begun.get("substitutes", {}), snapshot, looked, about.surroundings(looked))
+    findings = worst_first((*findings, *suiting.findings(judged, looked.state, about.host, snapshot)))
     shop.tell(Working(what=None))
     if profile is None:
         severities = [each.severity for each in findings]

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.utils import parse_wheel_filename
 
-from envforge.model.bundle import HOST, Manifest, Member, Needs, Stored
+from envforge.engines.conda import architecture
+from envforge.model.bundle import BROUGHT, HOST, Manifest, Member, Needs, Stored
 from envforge.model.errors import EnvforgeError, UsageError
-from envforge.model.export import built, installable
+from envforge.model.export import built
 from envforge.model.lock import LockFile
 from envforge.model.profile import Backend, Profile
 from envforge.model.progress import Note, Working
+from envforge.model.repodata import depends, said, subdir
 from envforge.model.result import Result
-from envforge.model.state import Distribution
+from envforge.model.state import is_package
 from envforge.model.views import BundleView
 from envforge.probe import itself
-from envforge.probe.needs import needs, strictest
+from envforge.probe.needs import both, needs, needs_of_packages, strictest
 from envforge.profiles import loader, lookup
 from envforge.store import lockfile
 from envforge.store.bundles.names import LOCK, PROFILE, file_name
@@ -33,7 +36,7 @@ from envforge.system import environ
 from .bench import bench
 from .fetching import Fetching
 from .ground import ground
-from .lock import recorded, unknown
+from .lock import insist_on_hashes, recorded, unknown
 from .shop import Shop
 
 _LEAST = 1 << 20  # its first part must hold the script, at least
@@ -56,8 +59,8 @@ def bundle(shop: Shop, name: str, *, output: str | None = None, split: int | Non
     ``not-packable``, ``not-writable``, ``disk-full``, ``locked``.
     """
     snapshot, held, indexes = recorded(shop, name)
+    insist_on_hashes(held)
     profile = loader.loads(held.text, name)
-    _check(profile)
     lost = tuple(unknown(held))
     for each in lost:
         shop.tell(Note(text=each, level="warning"))
@@ -74,7 +77,7 @@ def bundle(shop: Shop, name: str, *, output: str | None = None, split: int | Non
         manifest = Manifest(
             environment=name,
             python=held.python,
-            python_from=HOST,
+            python_from=BROUGHT if profile.backend is Backend.CONDA else HOST,
             needs=_needs(held),
             program=running.program,
             members=(*(each.member(called) for called, each in extra.items()), *(each.member for each in found)),
@@ -90,9 +93,11 @@ def bundle(shop: Shop, name: str, *, output: str | None = None, split: int | Non
             written=tuple(map(str, made)),
             bytes=sink.size,
             sha256=sink.sha256(),
-            wheels=len(found),
+            wheels=sum(not each.package for each in found),
             built=sum(each.built for each in found),
+            packages=sum(each.package for each in found),
             python=held.python,
+            python_from=manifest.python_from,
             architecture=environ.architecture(),
             glibc=strictest(manifest.needs, running.program.needs),
             program_python=running.program.python,
@@ -106,35 +111,30 @@ def bundle(shop: Shop, name: str, *, output: str | None = None, split: int | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """``built``: no index has it."""
+    """``built``: no index has it; ``package``: it is a conda package."""
 
     member: Member
     stored: Stored
     built: bool
-
-
-def _wanted(held: LockFile) -> Mapping[str, Distribution]:
-    """sha256 -> what is installed from that file after any step."""
-    return {str(item.sha256): item for step in held.steps for item in step.state.values() if installable(item)}
-
-
-def _check(profile: Profile) -> None:
-    if profile.backend is Backend.CONDA:
-        raise UsageError("bundle-needs-venv", "a bundle of an environment of the backend `conda` is still to come")
+    package: bool
 
 
 def _files(shop: Shop, held: LockFile, profile: Profile, folder: Path, file: Path) -> list[_File]:
     """All files of the lock, sorted by name; those that had to be fetched lie in ``folder``."""
-    wanted = _wanted(held)
+    wanted = held.files
     settings = replace(shop.settings, substitutes=held.substitutes)
     there = replace(shop, settings=settings)
-    with ground(there, replace(profile, python=held.python)) as under, bench(there, profile, under) as work:
+    with ExitStack() as stack:
+        chosen = replace(profile, python=held.python)
+        under = stack.enter_context(ground(there, chosen, base=held.base, lay_out=False))
+        work = stack.enter_context(bench(there, profile, under))
         places = Fetching(shop, work, folder, wanted).all(file)
     found = []
     for sha256, item in wanted.items():
         stored = OnDisk(places[sha256])
         member = Member(name=file_name(sha256, str(item.file)), sha256=sha256, size=stored.size)
-        found.append(_File(member=member, stored=stored, built=built(item)))
+        package = is_package(item.name)
+        found.append(_File(member=member, stored=stored, built=not package and built(item), package=package))
     return sorted(found, key=lambda each: (each.member.name.rpartition("/")[2], each.member.sha256))
 
 
@@ -149,8 +149,14 @@ def _program(running: itself.Itself) -> InMemory:
 
 
 def _needs(held: LockFile) -> Needs:
-    tags = (parse_wheel_filename(str(item.file))[3] for item in _wanted(held).values())
-    return needs(([tag.platform for tag in each] for each in tags), glibc=environ.glibc())
+    wheels, packages = [], []
+    for item in held.files.values():
+        if is_package(item.name):
+            required = (*depends(item), *said(item).get("constrains", ()))
+            packages.append((architecture(subdir(item)), required))
+        else:
+            wheels.append([tag.platform for tag in parse_wheel_filename(str(item.file))[3]])
+    return both(needs(wheels, glibc=environ.glibc()), needs_of_packages(packages))
 
 
 def _write(shop: Shop, sink: Sink, manifest: Manifest, contents: Sequence[Stored], file: Path) -> None:

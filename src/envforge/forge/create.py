@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from envforge.engines.conda import LONGEST_PREFIX, prefix_too_long
 from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError, InterruptedByUserError, LeftoverError, UsageError
 from envforge.model.finding import Finding, Severity
+from envforge.model.machine import Machine
 from envforge.model.plan import Plan, StepPlan
 from envforge.model.profile import Backend, Profile
 from envforge.model.progress import Note, StepDone, Working
@@ -33,11 +34,13 @@ from .generations import put_in_place
 from .ground import ground
 from .interrupted import abandon, left_over
 from .launching import remember
+from .models import remind
 from .plan import bundled_pip, first_planner, gpu_findings, predict
 from .planner import Planner
 from .pruning import thin_out
 from .reach import reach, take_in
 from .shop import Shop
+from .suiting import driver_findings
 from .trust import Recorded
 
 
@@ -115,16 +118,20 @@ def build(
         # Told before minutes of planning, not after.
         nothing = Plan(profile=profile, steps=(), findings=unfit)
         return Result(command=command, data=_unbuilt(nothing, name, clock.monotonic() - started), findings=unfit)
-    with ground(shop, chosen, host, fetch=True, base=base) as under, bench(shop, profile, under, shelf) as work:
+    with ExitStack() as stack:
+        under = stack.enter_context(ground(shop, chosen, host, fetch=True, base=base, shelf=shelf))
+        work = stack.enter_context(bench(shop, profile, under, shelf))
         if under.python is None:
             pythons.find(wanted)  # raises, and says what was looked at
             raise EnvforgeError("python-not-found", f"Python {wanted} is not on this machine")
-        planner = first_planner(shop, work, profile, under, no_build=no_build)
+        planner = first_planner(shop, work, profile, under, no_build=no_build, machine=host)
         if exact:
             if wheels is not None:
                 take_in(work, wheels, locked)
             reach(shop, work, planner.state, locked)
         predicted = predict(shop, work, profile, planner, machine=host, locked=locked, exact=exact)
+        driver = driver_findings(profile, planner.state, host, Severity.WARNING if any_machine else Severity.ERROR)
+        predicted = replace(predicted, findings=(*predicted.findings, *driver))
         if _open(predicted.findings):
             return Result(
                 command=command,
@@ -135,7 +142,7 @@ def build(
         if planned is not None:
             planned(predicted)
         maker = _Maker(
-            shop=shop, work=work, profile=profile, name=name, predicted=predicted, planner=planner, driver=host.driver,
+            shop=shop, work=work, profile=profile, name=name, predicted=predicted, planner=planner, host=host,
             locked=locked if exact else (), recorded=recorded,
         )  # fmt: skip
         return maker.make(command, started)
@@ -180,7 +187,7 @@ class _Maker:
         name: str,
         predicted: Plan,
         planner: Planner,
-        driver: str | None,
+        host: Machine,
         locked: Sequence[State] = (),
         recorded: Recorded | None = None,
     ) -> None:
@@ -190,7 +197,7 @@ class _Maker:
         self._name = name
         self._plan = predicted
         self._planner = planner
-        self._driver = driver
+        self._host = host
         self._locked = locked
         self._recorded = recorded
         self._done: list[StepDone] = []
@@ -239,6 +246,7 @@ class _Maker:
             put_in_place(home, self._name, generation)
             condas.keep_listed(self._shop, self._name)
             thin_out(self._shop, self._name)
+            remind(self._shop, self._name, self._profile)
         else:
             executor.journal.append(
                 "failed", findings=[f"{each.id} {each.subject}" for each in findings if each.severity is Severity.ERROR]
@@ -269,6 +277,7 @@ class _Maker:
                     steps = (*steps[:position], *later)
         except Stopped as stopped:
             return (), (*stopped.findings, *general)
+        executor.judge_compiled()
         if _open(executor.timeline.findings):
             return (), (*executor.timeline.findings, *general)
         if not self._profile.smoke:
@@ -319,7 +328,7 @@ class _Maker:
             self._profile,
             name=self._name,
             generation=generation,
-            driver=self._driver,
+            host=self._host,
             recorded=self._recorded,
         )
 

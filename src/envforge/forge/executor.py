@@ -7,32 +7,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envforge.engines import activation, conda_notes
+from envforge.engines import activation
 from envforge.engines.artefacts import Artefact
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
+from envforge.model.machine import Machine
 from envforge.model.plan import StepPlan
 from envforge.model.profile import Action, Profile, Step
 from envforge.model.progress import Note, StepDone, Working
 from envforge.model.state import FileRow, Observation, State, distributions, shown
-from envforge.model.state import packages as packages_of
 from envforge.probe import prefix as prefixes
 from envforge.probe import processes
 from envforge.rules.context import Moment
 from envforge.rules.diff import changes as differences
 from envforge.rules.diff import told
+from envforge.store import native_seen, snapshots
 from envforge.store.journal import Journal
 from envforge.system import clock, process
 
-from . import inside, packages
+from . import inside
+from . import native as natives
 from .bench import Bench
 from .comparing import compare, enriched, foreign, journalled
+from .conda_build import CondaBuild
 from .damage import damage
-from .ground import specs
 from .planner import Planner
 from .recorder import Recorder
 from .sdists import sdist_wheel
 from .shop import Shop
+from .suiting import cards
 from .timeline import Timeline
 from .trust import Recorded, Trust
 from .variants import inside as inside_key
@@ -49,7 +52,7 @@ class Stopped(Exception):  # noqa: N818 - a verdict, not an error
 
 
 class Executor:
-    """One generation under construction. ``driver``: the host's, for the record; ``recorded``: what is restored."""
+    """One generation under construction. ``host``: this machine; ``recorded``: what is restored."""
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class Executor:
         *,
         name: str,
         generation: int,
-        driver: str | None,
+        host: Machine,
         recorded: Recorded | None = None,
     ) -> None:
         self._shop = shop
@@ -67,7 +70,10 @@ class Executor:
         self._profile = profile
         self._name = name
         self._generation = generation
-        self._recorder = Recorder(shop=shop, work=work, name=name, generation=generation, driver=driver)
+        self._host = host
+        self._recorder = Recorder(
+            shop=shop, work=work, name=name, generation=generation, driver=host.driver, cards=cards(profile, host)
+        )
         self.prefix = shop.home.prefix(name, generation)
         self.journal = Journal(shop.home.journal(name, generation))
         self._trust = Trust(work.known, self.prefix, recorded)
@@ -88,7 +94,9 @@ class Executor:
         self.prefix.parent.mkdir(parents=True, exist_ok=True)
         self._shop.home.make_folder(self.logs)
         if self._work.conda is not None:
-            self._lay_out(expected)
+            self._packages().base(expected, self._log(0, "base"))
+            self._take(0, None, self._look(), expected)
+            self._open_timeline(self.state, self._observation)
             return
         self._work.uv.venv(self.prefix, self._work.python)
         for path in activation.equip(self.prefix, self._profile.variables):
@@ -108,28 +116,8 @@ class Executor:
         self._take(0, None, observation, expected)
         self._open_timeline(self.state, observation)
 
-    def _lay_out(self, expected: State) -> None:
-        """The conda packages before the first step. Raises EnvforgeError."""
-        asked = specs(self._profile)
-        other = conda_notes.changed(self._profile.variables)
-        if other:
-            names = ", ".join(f"`{name}`" for name in other)
-            text = f"`conda activate` cannot set {names} as the profile has it; `envforge run` does"
-            self._shop.tell(Note(text=text, level="warning"))
-        count = len(packages_of(expected))
-        with Watched(self._shop, f"base: {count} conda packages", _to_fetch(expected)) as watch:
-            packages.whole(
-                self._shop, packages.engine(self._work), self.prefix, packages_of(expected),
-                what=f"the base of `{self._profile.name}`", asked=asked, log=self._log(0, "base"), watch=watch,
-            )  # fmt: skip
-        self._conda_notes({}, expected, asked)
-        self._take(0, None, self._look(), expected)
-        self._open_timeline(self.state, self._observation)
-
-    def _conda_notes(self, before: State, after: State, asked: Sequence[str]) -> None:
-        """What conda wants to know of the prefix besides its packages. Raises EnvforgeError."""
-        conda_notes.history(self.prefix, f"envforge: {self._profile.name}", before, after, asked)
-        conda_notes.state(self.prefix, self._profile.variables)
+    def _packages(self) -> CondaBuild:
+        return CondaBuild(shop=self._shop, work=self._work, profile=self._profile, prefix=self.prefix)
 
     def _open_timeline(self, state: State, observation: Observation) -> None:
         self.timeline = Timeline(
@@ -138,6 +126,8 @@ class Executor:
             self._shop.settings.substitutes,
             base=state,
             observation=observation,
+            cards=natives.cards(self._profile, self._host),
+            wheels=natives.cache(self._shop.home).wheels(),
         )
 
     # -- a step ------------------------------------------------------------------------------------------------------
@@ -159,7 +149,7 @@ class Executor:
         if ran:
             self._run(position, step)
         elif conda:
-            self._conda(position, predicted)
+            self._packages().step(position, predicted, self.state, self.rows, self._log(position, step.name))
         else:
             self._change(position, predicted, planner)
         # What was not touched need not be looked at again; a foreign program may have touched anything.
@@ -215,6 +205,22 @@ class Executor:
             raise Stopped((*self.timeline.findings, *unplanned, *hurt))
         return done, replan
 
+    def judge_compiled(self) -> None:
+        """What compiled files need and GPUs can run, as a last moment: too costly a look for every step."""
+        self._shop.tell(Working(what="looking at compiled files"))
+        home, name, generation = self._shop.home, self._name, self._generation
+        snapshot = snapshots.latest(home, name, generation, files=True)
+        assert snapshot is not None  # noqa: S101 - every build takes one of its empty environment
+        found = natives.recorded(
+            home, self.prefix, snapshot, rows=self.rows, state=self.state, changed=(), profile=self._profile
+        )
+        key = natives.key(self.prefix, natives.looks_of(self.rows), self.state, self._profile)
+        native_seen.write(home, name, generation, found, key=key)
+        self._shop.tell(Working(what=None))
+        last = self._profile.steps[-1] if self._profile.steps else None
+        moment = Moment(step=last, state=self.state, observation=self._observation, native=found)
+        self.timeline.add(moment, {})
+
     def damage(self, check: str) -> tuple[Finding, ...]:
         """What foreign code that ran since did to the environment; ``check`` is what to call it.
 
@@ -239,18 +245,6 @@ class Executor:
                 Note(text=f"process {each.pid} that {check} started still runs: {' '.join(each.argv)}", level="warning")
             )
         return (*hurt, *moved)
-
-    def _conda(self, position: int, predicted: StepPlan) -> None:
-        step, wanted = predicted.step, packages_of(predicted.state)
-        if not differences(packages_of(self.state), wanted):
-            return
-        fetch = sum(change.download or 0 for change in predicted.changes)
-        with Watched(self._shop, f"{step.name}: {len(predicted.changes)} conda packages", fetch) as watch:
-            packages.apply(
-                self._shop, self._work, self.prefix, step, before=self.state, wanted=wanted, rows=self.rows,
-                asked=specs(self._profile, position), log=self._log(position, step.name), watch=watch,
-            )  # fmt: skip
-        self._conda_notes(self.state, wanted, step.arguments)
 
     def _change(self, position: int, predicted: StepPlan, planner: Planner) -> None:
         log = self._log(position, predicted.step.name)
@@ -444,8 +438,3 @@ class Executor:
 
     def _log(self, position: int, name: str) -> Path:
         return self.logs / f"{position}-{name}.log"
-
-
-def _to_fetch(wanted: State) -> int:
-    """Bytes of the packages, were none of them in the cache."""
-    return sum(item.size or 0 for item in packages_of(wanted).values())

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from envforge.engines import archives
 from envforge.model.errors import EnvforgeError
 from envforge.model.export import built
 from envforge.model.progress import Working
-from envforge.model.state import Distribution
+from envforge.model.state import Distribution, is_package
 
+from . import packages
 from .bench import Bench
 from .shop import Shop
 
@@ -82,6 +84,11 @@ class Fetching:
     def _one(self, item: Distribution) -> Path | str:
         """Where the file lies, or why it cannot be had."""
         try:
+            if is_package(item.name):
+                channels = packages.engine(self._work).channels
+                return archives.fetch(
+                    self._work.client, channels, item, self._folder, self._more, offline=self._work.offline
+                )
             if built(item):
                 return self._work.built.path(str(item.sha256))
             return self._work.router.fetch(self._work.router.locked(item), self._folder, self._more)

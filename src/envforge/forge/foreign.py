@@ -9,6 +9,7 @@ from pathlib import Path
 from envforge.model.drift import Checked, Seen, Surroundings
 from envforge.model.errors import UsageError
 from envforge.model.finding import Finding, Severity
+from envforge.model.machine import Machine
 from envforge.model.plan import Verdict
 from envforge.model.profile import Keep, Profile
 from envforge.model.progress import Note
@@ -22,6 +23,7 @@ from envforge.rules.context import Moment
 from envforge.rules.wording import guard_text
 from envforge.store.layout import Home
 
+from . import native as natives
 from .looking import gathered, markers
 from .shop import Shop
 from .timeline import Timeline
@@ -97,10 +99,20 @@ def checked(seen: Look, seconds: float) -> Checked:
     )
 
 
-def judge(seen: Look, profile: Profile) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """All that stands against it, the worst first, and the guards of ``profile`` that nobody can judge, with why."""
-    timeline = Timeline(profile, markers(seen.there.python), {}, base={})
-    timeline.add(Moment(step=None, state=seen.observation.state, observation=seen.observation), {})
+def judge(
+    home: Home, seen: Look, profile: Profile, host: Machine | None = None
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """All that stands against it, the worst first, and the guards of ``profile`` that nobody can judge, with why.
+
+    ``host``: this machine, where somebody has looked at it already.
+    """
+    observation = seen.observation
+    native = natives.look(
+        home, seen.there.prefix, rows=observation.files, state=observation.state, digests={}, profile=profile
+    )
+    cards = natives.cards(profile, host) if natives.has_code(native) else ()
+    timeline = Timeline(profile, markers(seen.there.python), {}, base={}, cards=cards)
+    timeline.add(Moment(step=None, state=observation.state, observation=observation, native=native), {})
     told = [*disagreements(seen.observation.state, seen.testimony.disagreement), *_python(seen.there.prefix)]
     unknown = [f"{each.guard}: {each.because}" for each in timeline.verdicts() if each.verdict is Verdict.UNKNOWN]
     unknown += [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from envforge.model.bundle import Manifest
+from envforge.model.bundle import HOST, Manifest
 from envforge.model.errors import EnvforgeError
 from envforge.model.export import built, installable
 from envforge.model.lock import LockFile
@@ -81,7 +81,8 @@ def _insist_on_host(file: Path, manifest: Manifest) -> None:
             cause="what is compiled in it was built against that",
             hint="use a newer system, or a container of one",
         )
-    pythons.find(".".join(manifest.python.split(".")[:2]))
+    if manifest.python_from == HOST:
+        pythons.find(".".join(manifest.python.split(".")[:2]))
 
 
 def _numbers(version: str) -> list[int]:
@@ -95,8 +96,7 @@ def _verify(shop: Shop, bundle: Bundle) -> None:
 
 
 def _insist_on_files(bundle: Bundle, found: LockFile) -> None:
-    wanted = {item.sha256: item for step in found.steps for item in step.state.values() if installable(item)}
-    missing = sorted(str(item.file) for sha256, item in wanted.items() if sha256 not in bundle.files)
+    missing = sorted(str(item.file) for sha256, item in found.files.items() if sha256 not in bundle.files)
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
         raise manifests.invalid(bundle.path, f"its lock names what is not in it: {names}")

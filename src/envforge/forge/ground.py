@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -14,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 from envforge.engines.channels import channels
 from envforge.engines.conda import Conda, subdir
 from envforge.engines.pages import write_atomically
+from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError
 from envforge.model.machine import InterpreterFacts, Machine
 from envforge.model.profile import Action, Backend, Profile
@@ -53,13 +55,21 @@ class Ground:
 
 @contextmanager
 def ground(
-    shop: Shop, profile: Profile, machine: Machine | None = None, *, fetch: bool = False, base: State | None = None
+    shop: Shop,
+    profile: Profile,
+    machine: Machine | None = None,
+    *,
+    fetch: bool = False,
+    base: State | None = None,
+    lay_out: bool = True,
+    shelf: Mapping[str, Stored] = MappingProxyType({}),
 ) -> Iterator[Ground]:
     """What ``profile`` stands on, on this host or on the saved ``machine``.
 
     With ``fetch`` the packages of the backend conda are fetched where the cache lacks them, so that their Python can
-    run; without it that Python is assumed then. ``base``: what a lock has before the first step, so that nothing is
-    solved. Raises EnvforgeError where no Python fits and none can be assumed, and as `Conda` does.
+    run; without it that Python is assumed then, as it always is without ``lay_out``. ``base``: what a lock has before
+    the first step, so that nothing is solved. ``shelf``: sha256 -> archive, of packages that were brought along.
+    Raises EnvforgeError where no Python fits and none can be assumed, and as `Conda` does.
     """
     if profile.backend is Backend.VENV:
         facts, python = target(profile, machine)
@@ -69,14 +79,14 @@ def ground(
         cache = shop.settings.cache
         stack.enter_context(share(cache))
         folder = stack.enter_context(scratch(cache / "scratch"))
-        engine = engine_for(shop, profile, folder, machine)
+        engine = engine_for(shop, profile, folder, machine, shelf)
         shop.tell(Working(what=f"solving the packages of {profile.name}"))
         what = f"the base of `{profile.name}`"
         wanted = packages(base) if base is not None else engine.solve(specs(profile), what=what)
         shop.tell(Working(what=None))
         version = _python(profile, wanted)
         here = machine is None or (machine.architecture, machine.glibc) == (environ.architecture(), environ.glibc())
-        if here and (fetch or not engine.uncached(wanted)):
+        if lay_out and here and (fetch or not engine.uncached(wanted)):
             yield _tried(shop, engine, wanted, folder / "base", what)
         else:
             yield _assumed(engine, wanted, version, machine, here=here)
@@ -102,8 +112,14 @@ def target(profile: Profile, machine: Machine | None = None) -> tuple[Interprete
     return interpreter.assumed(profile.python if plain else found.version, there[0], there[1] or _OLDEST_GLIBC), None
 
 
-def engine_for(shop: Shop, profile: Profile, folder: Path, machine: Machine | None = None) -> Conda:
-    """The engine for the channels of ``profile``, with ``folder`` to work in."""
+def engine_for(
+    shop: Shop,
+    profile: Profile,
+    folder: Path,
+    machine: Machine | None = None,
+    shelf: Mapping[str, Stored] = MappingProxyType({}),
+) -> Conda:
+    """The engine for the channels of ``profile``, with ``folder`` to work in; ``shelf`` as of `ground`."""
     settings = shop.settings
     host = machine or machines.look(shop.home.root, software=False)
     roots = settings.cache / "certificates.pem"
@@ -118,6 +134,7 @@ def engine_for(shop: Shop, profile: Profile, folder: Path, machine: Machine | No
         roots=roots,
         offline=settings.offline,
         copy=settings.link_mode == "copy",
+        shelf=shelf,
     )
 
 

@@ -64,7 +64,7 @@ def _answer(
     if held is None:
         empty = LockView(subject=subject, file=None, explicit=None, steps=(), distributions=0, lost=(), text="")
         return Result(command="lock", data=empty, findings=findings)
-    _insist_on_hashes(held)
+    insist_on_hashes(held)
     text = lockfile.dump(held, indexes=indexes)
     lost = tuple(lost_in(held))
     for each in lost:
@@ -85,7 +85,7 @@ def _answer(
     )
 
 
-def _insist_on_hashes(held: LockFile) -> None:
+def insist_on_hashes(held: LockFile) -> None:
     """Raise EnvforgeError ``not-restorable`` where a channel states no sha256 of a package."""
     every = {item.name: item for step in held.steps for item in step.state.values()} | dict(held.base)
     bare = sorted(f"`{shown(item.name)}` {item.version}" for item in packages(every).values() if item.sha256 is None)

@@ -12,6 +12,8 @@ from pathlib import Path
 from envforge.model.drift import Drift, Seen, Surroundings
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
+from envforge.model.machine import Machine
+from envforge.model.native import Native
 from envforge.model.profile import Profile
 from envforge.model.snapshot import Snapshot
 from envforge.model.state import Observation, State
@@ -23,11 +25,12 @@ from envforge.rules import drift as drift_rules
 from envforge.rules import surroundings as surrounding_rules
 from envforge.rules.context import Moment
 from envforge.rules.judge import lowered
+from envforge.store import native_seen, snapshots
 from envforge.store import seen as kept_seen
-from envforge.store import snapshots
 from envforge.store.layout import Home
 from envforge.system import environ
 
+from . import native as natives
 from .comparing import enriched
 from .timeline import Timeline
 
@@ -59,11 +62,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """One generation and its records."""
+    """One generation and its records. ``host``: this machine, where somebody has looked at it already."""
 
     home: Home
     name: str
     generation: int
+    host: Machine | None = None
 
     @property
     def prefix(self) -> Path:
@@ -147,6 +151,22 @@ class About:
             whole=whole,
         )
 
+    def native(self, profile: Profile, snapshot: Snapshot, found: Found) -> Native:
+        """What its compiled files are and lack; looked at again only where one of them, or the host, is another."""
+        key = natives.key(self.prefix, natives.looks_now(found.now), found.state, profile)
+        kept = native_seen.read(self.home, self.name, self.generation, key=key) if found.drift is None else None
+        if kept is not None:
+            return kept
+        whole = found.whole or snapshots.read(self.home, self.name, self.generation, snapshot.step, files=True)
+        rows = found.observation.files if found.whole is not None else whole.files
+        changed = {each.path for each in found.drift.files} if found.drift is not None else set()
+        native = natives.recorded(
+            self.home, self.prefix, whole, rows=rows, state=found.state, changed=changed, profile=profile
+        )
+        if found.drift is None:
+            native_seen.write(self.home, self.name, self.generation, native, key=key)
+        return native
+
     def surroundings(self, found: Found) -> Surroundings:
         """What leaks in from the host, code that nobody owns, and whether the environment lies where it was built."""
         facts = surroundings.look(self.prefix, found.known)
@@ -184,12 +204,14 @@ class About:
             if number <= snapshot.step
         ]
         first = states[0].state if states else {}
-        timeline = Timeline(profile, markers(snapshot.python), substitutes, base=first)
+        native = self.native(profile, snapshot, found)
+        cards = natives.cards(profile, self.host) if natives.has_code(native) else ()
+        timeline = Timeline(profile, markers(snapshot.python), substitutes, base=first, cards=cards)
         for each in states[1:]:
             timeline.add(Moment(step=steps.get(each.step_name or ""), state=each.state), {})
         before = {each.key for each in timeline.findings}
         # What is there now is a moment of its own: what the last step brought must be what it was, too.
-        timeline.add(Moment(step=None, state=found.state, observation=found.observation), {})
+        timeline.add(Moment(step=None, state=found.state, observation=found.observation, native=native), {})
         return tuple(
             replace(each, remedy=drift_rules.REPAIR) if _is_repaired(each, found.drift, before) else each
             for each in timeline.findings
@@ -223,9 +245,13 @@ def gathered(
     found = [*told, *surrounding_rules.findings(facts)]
     known = {each.key for each in found}
     found += [_as_far_as_known(each, facts) for each in guards if each.key not in known]
+    return worst_first(lowered(each, profile.ignore) for each in found)
+
+
+def worst_first(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings in the order in which they are told."""
     rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
-    lower = (lowered(each, profile.ignore) for each in found)
-    return tuple(sorted(lower, key=lambda each: (rank[each.severity], each.key)))
+    return tuple(sorted(found, key=lambda each: (rank[each.severity], each.key)))
 
 
 def _as_far_as_known(finding: Finding, facts: Surroundings) -> Finding:

@@ -83,6 +83,15 @@ class _Looked:
         )
 
 
+def remind(shop: Shop, name: str, profile: Profile) -> None:
+    """Say which models are not here that a generation's profile names: no build fetches one."""
+    looked = [_look(shop, name, model, check=False) for model in profile.models]
+    missing = [each.model.name for each in looked if each.condition is not Condition.WHOLE]
+    if missing:
+        names = ", ".join(f"`{each}`" for each in missing)
+        shop.tell(Note(text=f"not here yet: the models {names}; `envforge models {name} --fetch` fetches them"))
+
+
 def _look(shop: Shop, name: str, model: Model, *, check: bool) -> _Looked:
     if model.path is not None:
         path = Path(model.path).expanduser()

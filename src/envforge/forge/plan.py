@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from envforge.probe import machine as machines
 from envforge.profiles import matching
 from envforge.rules.suggest import constrain_would_help
 
+from . import native as natives
+from . import suiting
 from .bench import Bench, bench
 from .ground import Ground, ground
 from .planner import Planner, distribution, to_fetch
@@ -36,14 +39,23 @@ _UNPACKED = 2.4
 def plan(shop: Shop, profile: Profile, *, machine: Machine | None = None, no_build: bool = False) -> Result[Plan]:
     """Predict ``profile`` on this machine, or for the saved ``machine``. Nothing is written outside the cache."""
     with ground(shop, profile, machine) as under, bench(shop, profile, under) as work:
-        planner = first_planner(shop, work, profile, under, no_build=no_build)
         host = machine or (machines.look(shop.home.root, software=False) if profile.gpu else None)
+        planner = first_planner(shop, work, profile, under, no_build=no_build, machine=host)
         predicted = predict(shop, work, profile, planner, machine=host)
+        judged = host or suiting.host(shop, profile, planner.state)
+        if judged is not None:
+            driver = suiting.driver_findings(profile, planner.state, judged)
+            predicted = replace(predicted, findings=(*predicted.findings, *driver))
     return Result(command="plan", data=predicted, findings=predicted.findings)
 
 
-def first_planner(shop: Shop, work: Bench, profile: Profile, under: Ground, *, no_build: bool) -> Planner:
-    """A planner over the empty environment: nothing in it but what comes with the Python."""
+def first_planner(
+    shop: Shop, work: Bench, profile: Profile, under: Ground, *, no_build: bool, machine: Machine | None = None
+) -> Planner:
+    """A planner over the empty environment: nothing in it but what comes with the Python.
+
+    ``machine``: whose cards the GPU code of what is installed is judged by, besides those that the profile names.
+    """
     base: dict[str, Distribution] = dict(under.state)
     metadata: dict[str, bytes] = dict(under.metadata)
     artefact = bundled_pip(work)
@@ -52,8 +64,11 @@ def first_planner(shop: Shop, work: Bench, profile: Profile, under: Ground, *, n
         base[artefact.name] = distribution(artefact, data)
         metadata[artefact.name] = data
     return Planner(
-        work, profile, shop.settings.substitutes, base=base, metadata=metadata, no_build=no_build, runner=sys.executable
-    )
+        work, profile, shop.settings.substitutes, base=base, metadata=metadata, no_build=no_build,
+        runner=sys.executable,
+        cards=natives.cards(profile, machine) if machine is not None else (),
+        wheels=natives.cache(shop.home).wheels(),
+    )  # fmt: skip
 
 
 def bundled_pip(work: Bench) -> Artefact | None:

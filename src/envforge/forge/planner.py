@@ -20,6 +20,7 @@ from envforge.engines.phantom import Phantom
 from envforge.engines.remote import is_static, pkg_info
 from envforge.engines.uv import Ask, Move
 from envforge.model.errors import EnvforgeError
+from envforge.model.native import Compiled
 from envforge.model.plan import Change, StepPlan
 from envforge.model.profile import Action, Guard, Profile, Step
 from envforge.model.progress import Working
@@ -43,7 +44,7 @@ class Planner:
     """``state``: what is installed after the last predicted step; ``artefacts``: (step, name) -> the file it brings.
 
     A planner may start from a real environment in the middle of a build: ``base`` is then what was found there,
-    ``metadata`` its METADATA, ``timeline`` what came before.
+    ``metadata`` its METADATA, ``timeline`` what came before, ``cards`` and ``wheels`` included.
     """
 
     def __init__(
@@ -57,6 +58,8 @@ class Planner:
         timeline: Timeline | None = None,
         no_build: bool = False,
         runner: str,
+        cards: tuple[str, ...] = (),
+        wheels: Mapping[str, tuple[Compiled, ...]] | None = None,
     ) -> None:
         self._bench = bench
         self._profile = profile
@@ -65,7 +68,9 @@ class Planner:
         self.state: dict[str, Distribution] = dict(base)
         self.artefacts: dict[tuple[str, str], Artefact] = {}
         self.helped: set[Guard] = set()
-        self.timeline = timeline or Timeline(profile, bench.facts.markers, substitutes, base=dict(base))
+        self.timeline = timeline or Timeline(
+            profile, bench.facts.markers, substitutes, base=dict(base), cards=cards, wheels=wheels
+        )
         self._phantom = Phantom(
             Path(tempfile.mkdtemp(dir=bench.scratch)) / "phantom",
             python=bench.python,

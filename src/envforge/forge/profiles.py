@@ -76,16 +76,20 @@ def recorded(home: Home, name: str, generation: int) -> Profile:
         raise corrupt(path, what="the profile", cause=error.cause or error.message) from error
 
 
-def profiles(shop: Shop) -> Result[ProfilesView]:
-    """Every profile that a name can mean; one that cannot be read is listed with what is wrong."""
+def profiles(shop: Shop, *, machine: Machine | None = None) -> Result[ProfilesView]:
+    """Every profile that a name can mean, and which cards of this machine, or of the saved ``machine``, it fits.
+
+    One that cannot be read is listed with what is wrong.
+    """
     from envforge.probe import machine as probe  # noqa: PLC0415 - who reads one profile need not look at the host
 
-    here = probe.look(shop.home.root)
-    entries = tuple(_entry(path, here) for path in lookup.catalogue())
-    return Result(command="profiles", data=ProfilesView(profiles=entries, gpus_status=here.gpus_status))
+    host = machine or probe.look(shop.home.root, software=False)
+    entries = tuple(_entry(path, host) for path in lookup.catalogue())
+    data = ProfilesView(profiles=entries, machine=host.hostname, gpus_status=host.gpus_status)
+    return Result(command="profiles", data=data)
 
 
-def _entry(path: Path, here: Machine) -> ProfileEntry:
+def _entry(path: Path, host: Machine) -> ProfileEntry:
     from envforge.profiles import matching  # noqa: PLC0415 - as above
 
     origin = _origin(path)
@@ -94,7 +98,7 @@ def _entry(path: Path, here: Machine) -> ProfileEntry:
     except EnvforgeError as error:
         problem = f"{error.message}\n{error.cause}" if error.cause else error.message
         return ProfileEntry(name=path.stem, source=str(path), origin=origin, fits=False, problem=problem)
-    fit = matching.fits(profile, here)
+    fit = matching.fits(profile, host)
     return ProfileEntry(
         name=path.stem,
         source=str(path),
@@ -107,6 +111,7 @@ def _entry(path: Path, here: Machine) -> ProfileEntry:
             Fit(
                 index=one.card.index,
                 card=one.card.name,
+                uuid=one.card.uuid,
                 compute_capability=one.card.compute_capability,
                 fits=one.fits,
                 reason="; ".join(one.reasons) or None,

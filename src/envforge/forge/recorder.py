@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from envforge.model.snapshot import Snapshot
+from envforge.model.snapshot import BuiltFor, Snapshot
 from envforge.model.state import Observation, State, distributions
 from envforge.probe import conda_meta
 from envforge.store import contents, pylock, snapshots
@@ -17,13 +17,14 @@ from .shop import Shop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """Of one generation. ``driver``: the host's; ``python``: full version of the environment's."""
+    """Of one generation. ``driver``: the host's; ``cards``: those of the host that the profile is for."""
 
     shop: Shop
     work: Bench
     name: str
     generation: int
     driver: str | None
+    cards: tuple[BuiltFor, ...]
 
     def remember(
         self,
@@ -58,6 +59,7 @@ class Recorder:
             by=environ.user(),
             machine=environ.hostname(),
             driver=self.driver,
+            cards=self.cards,
             python=work.facts.version,
             engine=self.shop.settings.engine,
             state=state,

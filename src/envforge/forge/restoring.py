@@ -10,7 +10,7 @@ from envforge.model.bundle import Stored
 from envforge.model.errors import EnvforgeError
 from envforge.model.finding import Finding, Severity
 from envforge.model.plan import Change
-from envforge.model.profile import Action, Backend, Profile
+from envforge.model.profile import Action, Backend, Profile, Symbol
 from envforge.model.progress import Note
 from envforge.model.result import Build, Result
 from envforge.model.state import Distribution, State, shown
@@ -81,8 +81,9 @@ def lock(shop: Shop, name: str, generation: int, steps: int | None = None) -> Lo
 def _cut(whole: Profile, steps: int) -> Profile:
     from envforge.profiles.build import dump  # noqa: PLC0415 - only who restores part of a profile writes one
 
-    # The checks prove the whole profile; what they import may come with a later step.
-    cut = replace(whole, steps=whole.steps[:steps], smoke=())
+    # The checks prove the whole profile; what they import, and the library of a symbol, may come with a later step.
+    guards = tuple(guard for guard in whole.guards if not isinstance(guard, Symbol))
+    cut = replace(whole, steps=whole.steps[:steps], guards=guards, smoke=())
     return replace(cut, text=dump(cut))
 
 

@@ -7,14 +7,14 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.profile import Profile
-from envforge.model.progress import Note
+from envforge.model.progress import Listener, Note
 from envforge.system import environ, process
 
 from . import inside, launching
@@ -25,6 +25,7 @@ from .shop import Shop
 
 # What would bring in other modules.
 _LEAKS = ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__")
+_SOCKS = "socks://"
 
 
 class NotExecutableError(EnvforgeError):
@@ -39,12 +40,21 @@ class NotFoundError(EnvforgeError):
     exit = 127
 
 
-def run(shop: Shop, name: str, command: Sequence[str], *, strict: bool = False) -> NoReturn:
+def run(
+    shop: Shop,
+    name: str,
+    command: Sequence[str],
+    *,
+    strict: bool = False,
+    gpu: str | None = None,
+    wait: float | None = None,
+) -> NoReturn:
     """Become ``command``, or what the profile calls so, inside the real path of the generation in use.
 
     What changed since the environment last was in order is told; ``strict``: then, or where nobody knows, refuse.
-    Raises UsageError, EnvforgeError ``no-generation``, ``changed-since-audit`` or ``never-audited``,
-    NotExecutableError or NotFoundError; else never returns.
+    ``gpu``, ``wait`` (seconds): see `choosing.variables`. Raises UsageError, EnvforgeError ``no-generation``,
+    ``changed-since-audit``, ``never-audited`` or ``gpu-not-there``, NotExecutableError or NotFoundError; else never
+    returns.
     """
     if not command:
         raise UsageError("usage", "there is no command to run", hint=f"as in `envforge run {name} python`")
@@ -58,9 +68,15 @@ def run(shop: Shop, name: str, command: Sequence[str], *, strict: bool = False) 
         text = f"`{name}` changed since it last was in order: {changed}; `envforge audit {name}` tells all"
         shop.tell(Note(text=text, level="warning"))
     # Only now: in one of conda's, packages' own code may run here.
-    host = {key: value for key, value in environ.variables().items() if key not in _LEAKS}
+    host = proxied({key: value for key, value in environ.variables().items() if key not in _LEAKS}, shop.tell)
     host[inside.MODELS] = str(shop.home.models)
-    variables = activated(host, prefix, name, profile.variables, shop.tell)
+    given = profile.variables
+    # Asking for cards takes a tenth of a second: a profile that is for none need not pay.
+    if profile.gpu is not None or gpu is not None or wait is not None:
+        from .choosing import variables as chosen  # noqa: PLC0415 - as above
+
+        given = {**given, **chosen(shop, profile, {**host, **given}, gpu=gpu, wait=wait)}
+    variables = activated(host, prefix, name, given, shop.tell)
     program = find(argv[0], variables["PATH"], profile)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -71,6 +87,20 @@ def run(shop: Shop, name: str, command: Sequence[str], *, strict: bool = False) 
         process.replace([program, *argv[1:]], env=variables)
     except OSError as error:
         raise _refused(program, error) from error
+
+
+def proxied(variables: Mapping[str, str], tell: Listener) -> dict[str, str]:
+    """``variables`` with ``socks5://`` where a proxy says ``socks://``, which is told (``proxy-scheme``)."""
+    changed = {
+        name: f"socks5://{variables[name][len(_SOCKS) :]}"
+        for lower in environ.PROXY_NAMES
+        for name in (lower, lower.upper())
+        if variables.get(name, "").lower().startswith(_SOCKS)
+    }
+    if changed:
+        names = ", ".join(f"${name}" for name in changed)
+        tell(Note(text=f"`socks://`, which most libraries refuse, is passed as `socks5://` in {names} (proxy-scheme)"))
+    return {**variables, **changed}
 
 
 def _insist(name: str, changed: str | None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 
+from envforge.model.profile import Profile
 from envforge.model.snapshot import Snapshot
 from envforge.model.state import FileRow, Observation, State, is_package
 from envforge.probe import conda_meta, hashing
@@ -17,6 +18,7 @@ from envforge.system import clock, environ
 
 from .known import is_note
 from .shop import Shop
+from .suiting import cards
 
 _ALL = 64 << 20  # bytes that are kept of one snapshot
 
@@ -55,8 +57,10 @@ def snapshot(
     files: tuple[FileRow, ...],
     python: str,
     engine: str,
+    profile: Profile,
 ) -> Snapshot:
     """The value, made now and here."""
+    host = machines.look(shop.home.root, software=False)
     return Snapshot(
         environment=name,
         generation=generation,
@@ -65,11 +69,12 @@ def snapshot(
         made=clock.now(),
         by=environ.user(),
         machine=environ.hostname(),
-        driver=machines.look(shop.home.root, software=False).driver,
+        driver=host.driver,
         python=python,
         engine=engine,
         state=state,
         files=files,
+        cards=cards(profile, host),
     )
 
 

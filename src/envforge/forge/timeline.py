@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from envforge.model.finding import Finding, Severity
+from envforge.model.native import Compiled
 from envforge.model.plan import Because, GuardVerdict
 from envforge.model.profile import Profile
 from envforge.model.state import Observation, State
@@ -15,7 +16,10 @@ from envforge.rules.verdicts import over_time
 
 
 class Timeline:
-    """``moments[0]`` is the base. ``findings`` stand now, each naming the step after which it was first there."""
+    """``moments[0]`` is the base. ``findings`` stand now, each naming the step after which it was first there.
+
+    ``cards`` and ``wheels`` as in a `Context`.
+    """
 
     def __init__(
         self,
@@ -25,10 +29,14 @@ class Timeline:
         *,
         base: State,
         observation: Observation | None = None,
+        cards: tuple[str, ...] = (),
+        wheels: Mapping[str, tuple[Compiled, ...]] | None = None,
     ) -> None:
         self._profile = profile
         self._markers = markers
         self._substitutes = substitutes
+        self._cards = cards
+        self._wheels = wheels or {}
         self._findings: dict[tuple[str, ...], Finding] = {}
         self.moments: list[Moment] = []
         self.judged: list[tuple[str | None, tuple[Finding, ...]]] = []
@@ -49,6 +57,8 @@ class Timeline:
             moments=tuple(self.moments),
             markers=self._markers,
             substitutes=self._substitutes,
+            cards=self._cards,
+            wheels=self._wheels,
         )
         now: dict[tuple[str, ...], Finding] = {}
         for found in judge(context):
@@ -67,7 +77,7 @@ class Timeline:
         return opens, heals
 
     def verdicts(self) -> tuple[GuardVerdict, ...]:
-        return over_time(self._profile, self.judged, observed=self.moments[-1].observation is not None)
+        return over_time(self._profile, self.judged, self.moments[-1])
 
     def copy(self) -> Timeline:
         """One that goes on by itself from here."""

@@ -8,6 +8,8 @@ from typing import BinaryIO, Protocol
 BUNDLE_SCHEMA = 1
 HOST = "host"
 """Where the Python of the environment comes from: the host that it is built on."""
+BROUGHT = "bundle"
+"""The bundle brings it, as a conda package."""
 
 
 class Stored(Protocol):
@@ -50,7 +52,8 @@ class Program:
 class Manifest:
     """What stands in a bundle's ``manifest.json``.
 
-    ``environment`` is the name it had. ``python``: the version that it was built with; ``python_from``: `HOST`.
+    ``environment`` is the name it had. ``python``: the version that it was built with; ``python_from``: `HOST` or
+    `BROUGHT`.
     ``members``: all files but the manifest itself, in their order.
     """
 

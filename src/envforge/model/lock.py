@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .state import State
+from .export import installable
+from .state import Distribution, State, is_package
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +39,14 @@ class LockFile:
     def final(self) -> State:
         """What is there at the end."""
         return self.steps[-1].state if self.steps else self.base
+
+    @property
+    def files(self) -> Mapping[str, Distribution]:
+        """sha256 -> the distribution or conda package that came from that file, of base and all steps."""
+        states = (self.base, *(step.state for step in self.steps))
+        return {
+            item.sha256: item
+            for state in states
+            for item in state.values()
+            if item.sha256 is not None and (is_package(item.name) or installable(item))
+        }

@@ -7,8 +7,20 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """One part of a card in MIG mode. ``profile`` as ``3g.20gb``, None where it is not told; ``memory``: bytes."""
+
+    uuid: str
+    profile: str | None = None
+    memory: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One GPU. ``compute_capability`` as ``8.6``; ``memory``: bytes; ``index``: in PCI bus order."""
+    """One GPU. ``compute_capability`` as ``8.6``; ``memory``: bytes; ``index``: in PCI bus order.
+
+    ``mig``: it is divided, and only its ``slices`` can be used.
+    """
 
     index: int
     uuid: str
@@ -17,6 +29,34 @@ class Card:
     memory: int
     pci_bus: str | None = None
     mig: bool = False
+    slices: tuple[Slice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Who was asked for cards (``NVML``, ``nvidia-smi``), and how: ``found``, ``absent``, or ``failed: why``."""
+
+    who: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolkit:
+    """A CUDA toolkit on disk. ``version`` as its own files have it (``12.4.1``), None where none does; ``how``: found
+    by CUDA_HOME, CUDA_PATH, or where toolkits usually lie (``usual``).
+    """
+
+    path: str
+    version: str | None
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proxy:
+    """One variable that names a proxy. ``url`` has no credentials."""
+
+    variable: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +83,8 @@ class Ambient:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """``gpus_status``: ``found``, ``absent``, or ``failed: why``. ``driver`` and ``cuda`` (the newest CUDA that the
-    driver supports, ``12.8``) are None without a driver. ``disk_free``: bytes free at ENVFORGE_HOME.
+    driver supports, ``12.8``) are None without a driver. ``asked``: who was asked for cards, in that order.
+    ``disk_free``: bytes free at ENVFORGE_HOME.
     """
 
     system: str
@@ -52,11 +93,14 @@ class Machine:
     hostname: str
     gpus_status: str
     gpus: tuple[Card, ...] = ()
+    asked: tuple[Asked, ...] = ()
     driver: str | None = None
     cuda: str | None = None
+    toolkits: tuple[Toolkit, ...] = ()
     disk_free: int = 0
     pythons: tuple[Interpreter, ...] = ()
     ambient: tuple[Ambient, ...] = ()
+    proxies: tuple[Proxy, ...] = ()
     user_site: str | None = None
 
 

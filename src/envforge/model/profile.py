@@ -104,6 +104,21 @@ class Ignore:
     because: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """What is known of one release of the distribution ``name`` (canonical), for cards.
+
+    ``compute_capability``: specifiers, any of them; empty = nothing is known. ``essential``: ``fnmatch`` patterns of
+    file names, of objects without whose GPU code it is of no use.
+    """
+
+    name: str
+    version: str
+    compute_capability: tuple[str, ...] = ()
+    essential: tuple[str, ...] = ()
+    reference: str | None = None
+
+
 class SmokeKind(StrEnum):
     IMPORT = "import"
     PYTHON = "python"
@@ -179,6 +194,7 @@ class Profile:
     steps: tuple[Step, ...] = ()
     guards: tuple[Guard, ...] = ()
     ignore: tuple[Ignore, ...] = ()
+    releases: tuple[Release, ...] = ()
     smoke: tuple[Smoke, ...] = ()
     models: tuple[Model, ...] = ()
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -12,12 +12,22 @@ SNAPSHOT_SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltFor:
+    """A card that was there and that the profile is for."""
+
+    uuid: str
+    name: str
+    compute_capability: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """Named ``ENV/G.K``: generation G (from 1), after step K (from 1; 0 is the empty environment).
 
     What was adopted is the first of its generation; what was accepted follows the last. Neither has a ``step_name``.
 
-    ``made`` is an ISO 8601 time in UTC; ``by`` a user name; ``machine`` and ``driver`` where it was made;
+    ``made`` is an ISO 8601 time in UTC; ``by`` a user name; ``machine`` and ``driver`` where it was made, and
+    ``cards`` those there that the profile is for (none where it says nothing of cards, or an older envforge wrote it);
     ``lock`` the file name of the PEP 751 lock beside it that restores it.
     """
 
@@ -33,6 +43,7 @@ class Snapshot:
     engine: str
     state: State
     files: tuple[FileRow, ...] = ()
+    cards: tuple[BuiltFor, ...] = ()
     lock: str | None = None
     schema: int = SNAPSHOT_SCHEMA
 

@@ -29,6 +29,7 @@ class Fit:
 
     index: int
     card: str
+    uuid: str
     compute_capability: str
     fits: bool
     reason: str | None = None
@@ -55,7 +56,10 @@ class ProfileEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfilesView:
+    """``machine``: the name of the host whose cards these are."""
+
     profiles: tuple[ProfileEntry, ...]
+    machine: str
     gpus_status: str
 
 
@@ -347,10 +351,11 @@ class LockView:
 class BundleView:
     """``written``: paths of the bundle, or of its parts in order; ``bytes`` and ``sha256`` of all together.
 
-    ``wheels``: how many files, of which ``built`` were built here. ``python``: the version that it was built with, of
-    which the other host needs one of the same minor; ``architecture``, ``glibc``: what else all that is in it needs of
-    that host, None where it does not matter; ``program_python``: the minor version that envforge itself needs there.
-    ``lost``: what a bundle cannot carry, in sentences.
+    ``wheels``: how many, of which ``built`` were built here; ``packages``: how many of conda. ``python``: the version
+    that it was built with; where ``python_from`` is ``host`` and not ``bundle``, the other host needs one of the same
+    minor. ``architecture``, ``glibc``: what else all that is in it needs of that host, None where it does not matter;
+    ``program_python``: the minor version that envforge itself needs there. ``lost``: what a bundle cannot carry, in
+    sentences.
     """
 
     environment: str
@@ -360,7 +365,9 @@ class BundleView:
     sha256: str
     wheels: int
     built: int
+    packages: int
     python: str
+    python_from: str
     architecture: str
     glibc: str | None
     program_python: str
@@ -380,6 +387,42 @@ class ExportView:
     files: Mapping[str, str]
     lost: tuple[str, ...]
     written: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedFile:
+    """A compiled file with GPU code, or one that could not be read (``trouble`` says why)."""
+
+    path: str
+    code: tuple[str, ...] = ()
+    trouble: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspected:
+    """The compiled files of one distribution, or of nobody (``name`` None).
+
+    ``objects``: how many; ``code``: ``sm_70``, ``sm_90a``, ``ptx_80``; ``fits``: those of the view's ``cards`` for
+    which one of its files has code; ``files``: those with GPU code or trouble.
+    """
+
+    name: str | None
+    version: str | None
+    objects: int
+    code: tuple[str, ...] = ()
+    fits: tuple[str, ...] = ()
+    files: tuple[InspectedFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectView:
+    """``kind``: ``environment``, ``wheel`` or ``file``; ``cards``: the compute capabilities that it was judged for."""
+
+    subject: str
+    kind: str
+    cards: tuple[str, ...]
+    distributions: tuple[Inspected, ...]
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

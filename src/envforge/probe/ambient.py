@@ -9,8 +9,8 @@ from configparser import Error as ConfigError
 from configparser import RawConfigParser
 from pathlib import Path
 
-from envforge.model.machine import Ambient
-from envforge.system import environ
+from envforge.model.machine import Ambient, Proxy
+from envforge.system import environ, http
 
 from . import condarc
 
@@ -42,6 +42,17 @@ def user_site() -> str | None:
         except OSError:
             continue
     return None
+
+
+def proxies() -> tuple[Proxy, ...]:
+    """The variables that name a proxy, without credentials."""
+    found = []
+    for name in (spelling for lower in environ.PROXY_NAMES for spelling in (lower, lower.upper())):
+        url = _set(name).strip()
+        if url and name.lower() != "no_proxy":
+            whole = url if "://" in url else f"http://{url}"
+            found.append(Proxy(variable=name, url=http.without_credentials(whole)))
+    return tuple(found)
 
 
 def _minor(folder: Path) -> int:

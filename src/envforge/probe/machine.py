@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from envforge.model.errors import UsageError
-from envforge.model.machine import Ambient, Card, Interpreter, Machine
+from envforge.model.machine import Ambient, Asked, Card, Interpreter, Machine, Proxy, Slice, Toolkit
 from envforge.system import environ
 
-from . import ambient, gpus, pythons
+from . import ambient, gpus, pythons, toolkits
 
-MACHINE_SCHEMA = 1
+MACHINE_SCHEMA = 2
+"""2 added ``asked``, ``toolkits``, ``proxies`` and the slices of a card; what is left out has its default."""
 
 T = TypeVar("T")
 _KINDS: dict[str, type] = {"str": str, "int": int, "bool": bool}
+_ENTRIES = {kind.__name__: kind for kind in (Ambient, Asked, Card, Interpreter, Proxy, Slice, Toolkit)}
 
 
 def look(home: Path, *, software: bool = True) -> Machine:
     """This machine; ``home`` (which need not exist yet) says on which disk the free space counts.
 
-    Without ``software``, Pythons (each is run once) and ambient configuration are left out.
+    Without ``software``, Pythons (each is run once), toolkits, proxies and ambient configuration are left out.
     """
     cards = gpus.look()
     return Machine(
@@ -33,11 +36,14 @@ def look(home: Path, *, software: bool = True) -> Machine:
         hostname=environ.hostname(),
         gpus_status=cards.status,
         gpus=cards.cards,
+        asked=cards.asked,
         driver=cards.driver,
         cuda=cards.cuda,
+        toolkits=toolkits.look() if software else (),
         disk_free=_free(home),
         pythons=pythons.everything() if software else (),
         ambient=ambient.look() if software else (),
+        proxies=ambient.proxies() if software else (),
         user_site=ambient.user_site(),
     )
 
@@ -76,8 +82,6 @@ def loads(text: str, source: str) -> Machine:
             hint="use the newer envforge, or save it again with this one",
         )
     try:
-        for name, kind in (("gpus", Card), ("pythons", Interpreter), ("ambient", Ambient)):
-            data[name] = tuple(_value(kind, entry, name) for entry in _list(data.get(name, []), name))
         return _value(Machine, data, "the machine")
     except (TypeError, ValueError) as error:
         raise _invalid(source, str(error)) from error
@@ -110,6 +114,9 @@ def _checked(value: Any, annotation: str, where: str) -> Any:
             message = f"`{where}` is no list of texts"
             raise TypeError(message)
         return tuple(texts)
+    if entries := re.fullmatch(r"tuple\[(\w+), \.\.\.\]", annotation):
+        inside = where.removeprefix("the machine.")
+        return tuple(_value(_ENTRIES[entries[1]], entry, inside) for entry in _list(value, inside))
     name = annotation.removesuffix(" | None")
     if name not in _KINDS or (value is None and name != annotation):
         return value

@@ -1,4 +1,4 @@
-"""What compiled files need of a host, as far as the platforms in a wheel's tags say."""
+"""What compiled files need of a host, as far as the tags of wheels and the records of conda packages say."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from envforge.model.bundle import Needs
 
 _NAMED = re.compile(r"manylinux_([0-9]+)_([0-9]+)_(\w+)", re.ASCII)
 _OLDER = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+_GLIBC = re.compile(r"__glibc\s*>=\s*([0-9]+\.[0-9]+)", re.ASCII)
 _ANY = "any"
 
 
@@ -30,6 +31,24 @@ def needs(wheels: Iterable[Iterable[str]], *, glibc: str | None) -> Needs:
         architecture=min(architectures, default=None),
         glibc=".".join(map(str, floor)) if floor else None,
     )
+
+
+def needs_of_packages(packages: Iterable[tuple[str | None, Iterable[str]]]) -> Needs:
+    """What conda packages need, each given by its architecture (None: any) and the match specs that it requires."""
+    architectures: set[str] = set()
+    floors = []
+    for architecture, specs in packages:
+        architectures |= {architecture} if architecture is not None else set()
+        floors += [found[1] for spec in specs if (found := _GLIBC.match(spec)) is not None]
+    return Needs(
+        architecture=min(architectures, default=None),
+        glibc=strictest(*(Needs(glibc=each) for each in floors)),
+    )
+
+
+def both(one: Needs, other: Needs) -> Needs:
+    """What a host must have for both."""
+    return Needs(architecture=one.architecture or other.architecture, glibc=strictest(one, other))
 
 
 def strictest(*several: Needs) -> str | None:

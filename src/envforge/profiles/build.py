@@ -24,6 +24,7 @@ from envforge.model.profile import (
     Keep,
     Model,
     Profile,
+    Release,
     Smoke,
     SmokeKind,
     Step,
@@ -34,6 +35,7 @@ from envforge.profiles.forms import (
     SCHEMA,
     GpuForm,
     GuardForm,
+    KnownReleaseForm,
     ModelForm,
     ProfileForm,
     SmokeForm,
@@ -66,6 +68,7 @@ def build(form: ProfileForm, *, source: str) -> Profile:
         steps=tuple(_step(step) for step in form.steps),
         guards=tuple(_guard(guard) for guard in form.guards),
         ignore=tuple(Ignore(id=entry.id, subject=entry.subject, because=entry.because) for entry in form.ignore),
+        releases=tuple(_release(entry) for entry in form.releases),
         smoke=tuple(_smoke(smoke) for smoke in form.smoke),
         models=tuple(_model(model) for model in form.models),
         commands={name: tuple(words) for name, words in form.commands.items()},
@@ -112,6 +115,16 @@ def _guard(form: GuardForm) -> Guard:
     if form.forbid is not None:
         return Forbid(patterns=tuple(form.forbid), because=because, reference=reference)
     return Symbol(symbol=form.symbol or "", library=form.library or "", because=because, reference=reference)
+
+
+def _release(form: KnownReleaseForm) -> Release:
+    return Release(
+        name=form.name,
+        version=form.version,
+        compute_capability=tuple(form.compute_capability),
+        essential=tuple(form.essential),
+        reference=form.reference,
+    )
 
 
 def _smoke(form: SmokeForm) -> Smoke:
@@ -177,6 +190,8 @@ def document(profile: Profile) -> dict[str, Any]:
     }
     if profile.models:
         whole["models"] = [_model_document(model) for model in profile.models]
+    if profile.releases:
+        whole["releases"] = [_release_document(release) for release in profile.releases]
     if profile.sealed:
         whole["sealed"] = True
     return whole
@@ -214,6 +229,18 @@ def _guard_document(guard: Guard) -> dict[str, Any]:
     elif isinstance(guard, Symbol):
         entry = {"symbol": guard.symbol, "library": guard.library}
     return _without_empty({**entry, "because": guard.because, "reference": guard.reference})
+
+
+def _release_document(release: Release) -> dict[str, Any]:
+    return _without_empty(
+        {
+            "name": release.name,
+            "version": release.version,
+            "compute_capability": list(release.compute_capability),
+            "essential": list(release.essential),
+            "reference": release.reference,
+        }
+    )
 
 
 def _smoke_document(smoke: Smoke) -> dict[str, Any]:

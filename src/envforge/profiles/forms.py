@@ -129,6 +129,18 @@ class IgnoreForm(Form):
     because: Filled | None = None
 
 
+class KnownReleaseForm(Form):
+    """What is known of one release of a distribution; recipes bring it, and it is written into records."""
+
+    name: DistributionName
+    version: VersionText
+    compute_capability: Annotated[Specifiers, Field(description="the cards that it runs on; any of them")] = []
+    essential: Annotated[
+        list[Filled], Field(description="files without whose GPU code it is of no use; patterns of their names")
+    ] = []
+    reference: Filled | None = None
+
+
 class SmokeForm(Form):
     """One proof that it works: exactly one of import, python, command."""
 
@@ -189,6 +201,7 @@ class ProfileForm(Form):
     steps: list[StepForm] = []
     guards: list[GuardForm] = []
     ignore: list[IgnoreEntry] = []
+    releases: list[KnownReleaseForm] = []
     smoke: list[SmokeForm] = []
     models: list[ModelForm] = []
     commands: dict[Name, Annotated[list[str], Field(min_length=1)]] = {}
@@ -209,6 +222,9 @@ class ReleaseForm(Form):
     requires: list[RequirementText] = []
     python: SpecifierText | None = None
     compute_capability: Specifiers = []
+    essential: Annotated[
+        list[Filled], Field(description="files without whose GPU code it is of no use; patterns of their names")
+    ] = []
     reference: Filled
     checked: Filled
 

@@ -14,7 +14,7 @@ from envforge.profiles.tree import Tree, YamlError, parse, read
 
 _REPLACED_BY_NAME = ("indexes", "steps", "smoke", "models")
 _REPLACED_BY_KEY = ("environment", "commands")
-_ADDED = ("guards", "ignore")
+_ADDED = ("guards", "ignore", "releases")
 _TOP = {info.alias or name for name, info in ProfileForm.model_fields.items()}
 
 
@@ -75,6 +75,7 @@ def _expanded(tree: Tree, places: Places, chain: tuple[Path, ...], found: list[M
             "steps": tree.with_value(list(parts.steps)),
             "guards": tree.with_value(list(parts.guards)),
             "ignore": tree.with_value(list(parts.ignore)),
+            "releases": tree.with_value(list(parts.releases)),
             "smoke": tree.with_value(list(parts.smoke)),
             "models": tree.with_value(list(parts.models)),
             "environment": tree.with_value(dict(parts.environment)),

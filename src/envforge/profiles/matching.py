@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from envforge.model.machine import Card, Machine
+from envforge.model.machine import Card, Machine, Slice
 from envforge.model.profile import Gpu, Profile
 
 _GIB = 1 << 30
@@ -65,9 +65,18 @@ def _card(gpu: Gpu, card: Card) -> Iterable[str]:
     capability = gpu.compute_capability
     if capability and not any(_within(card.compute_capability, wanted) for wanted in capability):
         yield f"compute capability {card.compute_capability}, the profile wants {' or '.join(capability)}"
-    memory = f"{card.memory / _GIB:.2f}"
+    if card.mig and not card.slices:
+        yield "it is in MIG mode, and none of its parts is known"
+    # Of a card in parts a program gets one part.
+    memory = f"{max((part.memory for part in card.slices), default=card.memory) / _GIB:.2f}"
     if gpu.memory_gib is not None and not _within(memory, gpu.memory_gib):
         yield f"{memory} GiB of memory, the profile wants {gpu.memory_gib} GiB"
+
+
+def parts(profile: Profile, card: Card) -> tuple[Slice, ...]:
+    """Those of the card's parts that have the memory which the profile wants."""
+    wanted = profile.gpu.memory_gib if profile.gpu is not None else None
+    return tuple(part for part in card.slices if wanted is None or _within(f"{part.memory / _GIB:.2f}", wanted))
 
 
 def _driver(gpu: Gpu, machine: Machine) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from envforge.profiles.forms import RecipeForm
 from envforge.profiles.hints import meant
 from envforge.profiles.tree import Tree, YamlError, read
 
+_OF_CARDS = ("compute_capability", "essential")
 _PARAMETER = re.compile(r"\$(\$?)\{([a-z][a-z0-9_]*)\}")
 
 
@@ -32,6 +33,7 @@ class Parts:
     steps: list[Tree] = field(default_factory=list)
     guards: list[Tree] = field(default_factory=list)
     ignore: list[Tree] = field(default_factory=list)
+    releases: list[Tree] = field(default_factory=list)
     smoke: list[Tree] = field(default_factory=list)
     models: list[Tree] = field(default_factory=list)
     environment: dict[str, Tree] = field(default_factory=dict)
@@ -41,8 +43,8 @@ class Parts:
 def expand(profile: Tree, places: Places) -> Parts:
     """The parts of a profile with every recipe step replaced by the recipe's own parts.
 
-    Guards, ignored findings, smoke checks and models of the recipes come first, the profile's own after them; of
-    variables the profile's win, and two recipes that disagree about one are a mistake.
+    Guards, ignored findings, releases, smoke checks and models of the recipes come first, the profile's own after them;
+    of variables the profile's win, and two recipes that disagree about one are a mistake.
     """
     parts = Parts()
     own = profile.entries("environment")
@@ -53,6 +55,7 @@ def expand(profile: Tree, places: Places) -> Parts:
             _expand_step(step, places, parts, own)
     parts.guards += profile.items("guards")
     parts.ignore += profile.items("ignore")
+    parts.releases += profile.items("releases")
     parts.smoke += profile.items("smoke")
     parts.models += profile.items("models")
     parts.environment |= own
@@ -83,6 +86,7 @@ def _expand_step(step: Tree, places: Places, parts: Parts, own: Mapping[str, Tre
     parts.mistakes += mistakes.of_form(RecipeForm, recipe.with_value({**recipe.mapping(), **filled.mapping()}))
     parts.guards += filled.items("guards")
     parts.ignore += filled.items("ignore")
+    parts.releases += [_of_cards(entry, name) for entry in filled.items("releases") if _tells_of_cards(entry)]
     parts.smoke += filled.items("smoke")
     parts.models += filled.items("models")
     for variable, value in filled.entries("environment").items():
@@ -90,6 +94,16 @@ def _expand_step(step: Tree, places: Places, parts: Parts, own: Mapping[str, Tre
         if before.value != value.value and variable not in own:
             message = f"recipe `{name.value}` and one before it set `{variable}` differently: set it in `environment`"
             parts.mistakes.append(name.mistake(message))
+
+
+def _tells_of_cards(release: Tree) -> bool:
+    return any(release.get(key) is not None for key in _OF_CARDS)
+
+
+def _of_cards(release: Tree, name: Tree) -> Tree:
+    """Of all that a recipe knows of a release what concerns cards, as a profile says it."""
+    told = {key: entry for key, entry in release.mapping().items() if key in {"version", "reference", *_OF_CARDS}}
+    return release.with_value({"name": name, **told})
 
 
 def _recipe(name: Tree, places: Places, found: list[Mistake]) -> Tree | None:

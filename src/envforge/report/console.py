@@ -19,6 +19,7 @@ from envforge.model.views import (
     DiffView,
     ExportView,
     HistoryView,
+    InspectView,
     ListView,
     LockView,
     ModelsView,
@@ -30,7 +31,7 @@ from envforge.model.views import (
     SuggestView,
 )
 
-from . import auditing, building, exporting, looking, models, page, pruning, suggesting, taking
+from . import auditing, building, exporting, inspecting, looking, models, page, pruning, suggesting, taking
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -43,6 +44,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     ShowView: looking.show,
     HistoryView: looking.history,
     DiffView: looking.diff,
+    InspectView: inspecting.inspect,
     RemoveView: looking.remove,
     PruneView: pruning.prune,
     Sealed: looking.sealed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
+from envforge.model.bundle import HOST
 from envforge.model.views import BundleView, ExportView, LockView
 
 from . import words
@@ -30,16 +31,20 @@ def bundle(value: BundleView, *, verbose: bool) -> list[RenderableType]:
     """Where it is, what it needs of another host, and how it is used there."""
     del verbose
     first, last = value.written[0], value.written[-1]
+    held = [words.count(value.packages, "conda package")] if value.packages else []
+    held += [words.count(value.wheels, "wheel")] if value.wheels or not held else []
     built = f", {value.built} of them built here" if value.built else ""
-    what = f"{words.count(value.wheels, 'file')}{built}, {words.size(value.bytes)}"
+    what = f"{' and '.join(held)}{built}, {words.size(value.bytes)}"
     minor = ".".join(value.python.split(".")[:2])
     host = f"Linux on {value.architecture}" + (f" with glibc {value.glibc} or newer" if value.glibc else "")
-    pythons = f"a Python {minor}"
-    if minor != value.program_python:
-        pythons += f" for the environment, and a Python {value.program_python} for envforge itself"
+    pythons = [f"a Python {minor}"] if value.python_from == HOST else []
+    if pythons and minor != value.program_python:
+        pythons = [f"a Python {minor} for the environment"]
+    if not pythons or minor != value.program_python:
+        pythons.append(f"a Python {value.program_python} for envforge itself")
     return [
         Text.assemble((value.snapshot, "bold"), f": {what}, in {first}" + (f" to {last}" if last != first else "")),
         Text(f"sha256  {value.sha256}"),
-        Text(f"needs   {host}, and {pythons}"),
+        Text(f"needs   {host}, and {', and '.join(pythons)}"),
         Text(f"there   sh {first}"),
     ]

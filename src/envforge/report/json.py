@@ -86,6 +86,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "verdicts": encode(plan.verdicts),
         "smoke": [smoke.name for smoke in plan.profile.smoke],
         "totals": {"download": plan.download, "disk": plan.disk, "free": plan.free},
+        "cards": list(plan.cards),
         "lost": dict(plan.lost),
         "notes": list(plan.notes),
     }

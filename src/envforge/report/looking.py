@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from envforge.model.machine import Machine
+from envforge.model.machine import Machine, Slice
 from envforge.model.views import (
     Audited,
     DiffView,
@@ -42,7 +42,7 @@ def profiles(value: ProfilesView, *, verbose: bool) -> list[RenderableType]:
     if not value.profiles:
         lines.append(Text("no profiles: put one into `./profiles/`"))
     if value.gpus_status != "found":
-        lines.append(Text(f"GPUs: {value.gpus_status}", style="dim"))
+        lines.append(Text(f"GPUs of `{value.machine}`: {value.gpus_status}", style="dim"))
     return lines
 
 
@@ -89,6 +89,16 @@ def machine(value: Machine, *, verbose: bool) -> list[RenderableType]:
             (f"  {card.uuid}", "dim") if verbose else "",
         )
         lines.append(page.indent(text))
+        lines += [page.indent(page.indent(_part(part, verbose=verbose))) for part in card.slices]
+    if len(value.asked) > 1:
+        lines += [page.indent(Text(f"{each.who}: {each.status}", style="dim")) for each in value.asked]
+    if value.toolkits:
+        lines.append(Text("CUDA toolkits", style="bold"))
+    for kit in value.toolkits:
+        lines.append(page.indent(Text(f"{kit.version or 'version unknown'}  {kit.path}  ({kit.how})")))
+    if value.proxies:
+        lines.append(Text("proxies", style="bold"))
+    lines += [page.indent(Text(f"${each.variable}  {each.url}")) for each in value.proxies]
     lines.append(Text("Pythons", style="bold"))
     lines += [page.indent(Text(f"{one.version}  {one.path}  ({one.how})")) for one in value.pythons]
     if not value.pythons:
@@ -101,6 +111,11 @@ def machine(value: Machine, *, verbose: bool) -> list[RenderableType]:
     if value.user_site:
         lines.append(page.indent(Text(f"python  {value.user_site} (user site)")))
     return lines
+
+
+def _part(part: Slice, *, verbose: bool) -> Text:
+    facts = f"MIG {part.profile or 'part'}, {part.memory / _GIB:.1f} GiB"
+    return Text.assemble(facts, (f"  {part.uuid}", "dim") if verbose else "")
 
 
 def listing(value: ListView, *, verbose: bool) -> list[RenderableType]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from envforge.model.native import Compiled, Native
 from envforge.model.plan import Because
 from envforge.model.profile import DEFAULT_INDEX, Action, Hold, Profile, Step
 from envforge.model.state import Observation, State
@@ -18,11 +19,14 @@ REQUIRING = frozenset({Action.INSTALL, Action.BACKFILL, Action.PIN})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What is installed after ``step`` (None: before any). ``observation`` is None where it is only predicted."""
+    """What is installed after ``step`` (None: before any). ``observation`` is None where it is only predicted,
+    ``native`` where nobody looked at compiled files.
+    """
 
     step: Step | None
     state: State
     observation: Observation | None = None
+    native: Native | None = None
 
     @property
     def name(self) -> str | None:
@@ -36,12 +40,16 @@ class Context:
 
     ``markers`` is the whole marker environment (PEP 508) of the environment's Python: a variable that is left out is
     read from the Python that runs envforge. ``substitutes``: index name -> name of the index that stands in for it.
+    ``cards``: compute capability of each GPU of the machine that fits the profile; ``wheels``: sha256 of a wheel -> its
+    files with GPU code, of those that were installed before.
     """
 
     profile: Profile
     moments: tuple[Moment, ...]
     markers: Mapping[str, str]
     substitutes: Mapping[str, str]
+    cards: tuple[str, ...] = ()
+    wheels: Mapping[str, tuple[Compiled, ...]] = field(default_factory=dict)
     explained: dict[int, Mapping[str, Because]] = field(init=False, repr=False, compare=False, default_factory=dict)
     """Position of a moment -> the causes of its changes, filled where a finding asks for them."""
 

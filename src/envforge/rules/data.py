@@ -48,3 +48,10 @@ STRAY_FOLDERS: Final = frozenset({"benchmarks", "doc", "docs", "example", "examp
 
 Source: `tests/__init__.py` of gruut, gruut-ipa and nemo-text-processing in a clean environment of `xinference[all]`.
 """
+
+MINOR_COMPATIBLE: Final = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
+"""CUDA major -> the oldest Linux driver that runs every minor version of it (minor-version compatibility).
+
+Source: NVIDIA, CUDA Compatibility, "Minor Version Compatibility" (450, 525, 580), and the table of drivers in the CUDA
+Toolkit Release Notes of 13.0 (full versions). Read, not tried: November 2026.
+"""

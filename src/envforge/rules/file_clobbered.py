@@ -14,7 +14,7 @@ from envforge.model.state import Clash, Observation, is_package, shown
 from .conda_replaced import replaced
 from .context import Context
 from .data import STRAY_FOLDERS
-from .wording import WHOLE_DISTRIBUTIONS
+from .wording import WHOLE_DISTRIBUTIONS, below_site
 
 _NATIVE = re.compile(r"\.(so(\.\d+)*|pyd|dll|dylib)$")
 _SITE = "site-packages/"
@@ -42,7 +42,7 @@ def file_clobbered(context: Context) -> Iterator[Finding]:
     for clash in sorted(clashes, key=lambda clash: clash.path):
         owners = tuple(sorted(clash.declared))
         severity = Severity.ERROR if _breaks(clash, clashes, observation) else Severity.WARNING
-        groups.setdefault((owners, severity, _below_site(clash.path).partition("/")[0]), []).append(clash)
+        groups.setdefault((owners, severity, below_site(clash.path).partition("/")[0]), []).append(clash)
     for (owners, severity, _), group in groups.items():
         yield _finding(owners, severity, group)
 
@@ -52,11 +52,6 @@ def _differs(clash: Clash) -> bool:
     hashes = set(clash.declared.values()) - {None}
     overwritten = None in clash.declared.values() and clash.actual is not None and clash.actual not in hashes
     return len(hashes) > 1 or (bool(hashes) and overwritten)
-
-
-def _below_site(path: str) -> str:
-    """The path inside site-packages; a path elsewhere in the prefix stays as it is."""
-    return path.partition(_SITE)[2] or path
 
 
 def _breaks(clash: Clash, clashes: Iterable[Clash], observation: Observation) -> bool:
@@ -93,7 +88,7 @@ def _namespace(clash: Clash, clashes: Iterable[Clash], observation: Observation)
 
 
 def _finding(owners: tuple[str, ...], severity: Severity, group: list[Clash]) -> Finding:
-    paths = [_below_site(clash.path) for clash in group]
+    paths = [below_site(clash.path) for clash in group]
     subject = paths[0] if len(paths) == 1 else posixpath.commonpath(paths)
     winners = sorted(
         {owner for clash in group for owner in owners if clash.declared[owner] == clash.actual is not None}

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from envforge.model.finding import Finding, Severity
 from envforge.model.profile import Ignore
 
+from .arch_unsupported import arch_unsupported
 from .conda_replaced import conda_replaced
 from .context import Context
 from .cuda_mixed import cuda_mixed
@@ -17,12 +18,15 @@ from .forbid import package_forbidden
 from .hold import hold_violated
 from .keep import kept_package_changed
 from .leftover import leftover
+from .native import library_missing, symbol_absent, symbol_undefined
 from .pin_contradiction import pin_contradiction
 from .record_missing import record_missing
 from .requirement_unmet import requirement_unmet
 from .wrong_index import package_wrong_index
 
-RULES: tuple[Callable[[Context], Iterable[Finding]], ...] = (
+Rule = Callable[[Context], Iterable[Finding]]
+
+RULES: tuple[Rule, ...] = (
     kept_package_changed,
     hold_violated,
     package_forbidden,
@@ -34,15 +38,21 @@ RULES: tuple[Callable[[Context], Iterable[Finding]], ...] = (
     leftover,
     file_clobbered,
     conda_replaced,
+    arch_unsupported,
+    library_missing,
+    symbol_undefined,
+    symbol_absent,
 )
+NATIVE = (arch_unsupported, library_missing, symbol_undefined, symbol_absent)
+"""Those that only look at compiled files."""
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
-def judge(context: Context) -> tuple[Finding, ...]:
-    """What every rule finds in the last moment, the severe first, then by id, subject and message."""
+def judge(context: Context, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
+    """What every one of ``rules`` finds in the last moment, the severe first, then by id, subject and message."""
     step = context.now.name
     found: dict[tuple[str, str], Finding] = {}
-    for rule in RULES:
+    for rule in rules:
         for finding in rule(context):
             found.setdefault(finding.key, replace(lowered(finding, context.profile.ignore), step=step))
     return tuple(sorted(found.values(), key=lambda each: (_RANK[each.severity], each.id, each.subject, each.message)))

@@ -9,14 +9,14 @@ from envforge.model.finding import Finding, Severity
 from envforge.model.plan import GuardVerdict, Verdict
 from envforge.model.profile import Profile, Symbol
 
-from .context import Context
+from .context import Context, Moment
 from .judge import judge
 from .wording import CONSISTENT_METADATA, ONE_CUDA_MAJOR, WHOLE_DISTRIBUTIONS, guard_text
 
 Judged = tuple[str | None, tuple[Finding, ...]]
 """The name of a step (None: before any) and what was found after it."""
 
-_UNKNOWN_SYMBOL = "symbols are not looked at"
+_UNKNOWN_SYMBOL = "symbols can be judged only in what is built"
 _UNKNOWN_FILES = "files can be judged only after the step"
 
 
@@ -27,17 +27,18 @@ def verdicts(context: Context) -> tuple[GuardVerdict, ...]:
         (moments[position - 1].name, judge(replace(context, moments=moments[:position])))
         for position in range(1, len(moments) + 1)
     ]
-    return over_time(context.profile, judged, observed=context.now.observation is not None)
+    return over_time(context.profile, judged, context.now)
 
 
-def over_time(profile: Profile, judged: Sequence[Judged], *, observed: bool) -> tuple[GuardVerdict, ...]:
+def over_time(profile: Profile, judged: Sequence[Judged], now: Moment) -> tuple[GuardVerdict, ...]:
     """The same from findings that are known already, one entry for every moment in order.
 
-    Only an error opens a guard. ``observed``: the files of the last moment were looked at.
+    Only an error opens a guard. ``now`` is the last moment: whether its files were looked at, and the compiled ones.
     """
     guards = dict.fromkeys(guard_text(guard) for guard in profile.guards)
-    symbols = {guard_text(guard) for guard in profile.guards if isinstance(guard, Symbol)}
-    unknown = dict.fromkeys(symbols, _UNKNOWN_SYMBOL) | ({} if observed else {WHOLE_DISTRIBUTIONS: _UNKNOWN_FILES})
+    symbols = {guard_text(guard) for guard in profile.guards if isinstance(guard, Symbol) and now.native is None}
+    files = {} if now.observation is not None else {WHOLE_DISTRIBUTIONS: _UNKNOWN_FILES}
+    unknown = dict.fromkeys(symbols, _UNKNOWN_SYMBOL) | files
     return tuple(
         GuardVerdict(guard=guard, verdict=Verdict.UNKNOWN, because=unknown[guard])
         if guard in unknown

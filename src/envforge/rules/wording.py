@@ -70,6 +70,11 @@ def cause(arrival: Arrival) -> str:
     return f": `{because.distribution}` {because.version} requires `{because.requirement}`"
 
 
+def below_site(path: str) -> str:
+    """The path inside site-packages; a path elsewhere in the prefix stays as it is."""
+    return path.partition("site-packages/")[2] or path
+
+
 def reason(guard: Guard) -> str:
     """`` (why the guard is there)``, or nothing."""
     return f" ({guard.because})" if guard.because else ""

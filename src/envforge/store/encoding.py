@@ -10,7 +10,7 @@ from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any
 
-from envforge.model.snapshot import SNAPSHOT_SCHEMA, Snapshot
+from envforge.model.snapshot import SNAPSHOT_SCHEMA, BuiltFor, Snapshot
 from envforge.model.state import Distribution, FileRow, Origin, file_row
 from envforge.model.typed import checked
 from envforge.system.memory import uncollected
@@ -23,9 +23,9 @@ _VERSION = re.compile(r"\d+(\.\d+){1,2}\S*", re.ASCII)
 
 def dump_snapshot(snapshot: Snapshot) -> str:
     """All but the table of files, indented, keys sorted."""
-    data: dict[str, Any] = {
-        field.name: getattr(snapshot, field.name) for field in fields(snapshot) if field.name not in {"files", "state"}
-    }
+    plain = [field.name for field in fields(snapshot) if field.name not in {"cards", "files", "state"}]
+    data: dict[str, Any] = {name: getattr(snapshot, name) for name in plain}
+    data["cards"] = [{field.name: getattr(card, field.name) for field in fields(card)} for card in snapshot.cards]
     data["distributions"] = {name: _distribution(dist) for name, dist in snapshot.state.items()}
     return json.dumps(data, indent=1, sort_keys=True) + "\n"
 
@@ -46,6 +46,7 @@ def load_snapshot(text: str, path: Path) -> Snapshot:
     try:
         raw = dict(data)
         raw["state"] = {name: _load_distribution(name, entry) for name, entry in raw.pop("distributions").items()}
+        raw["cards"] = tuple(checked(BuiltFor(**entry)) for entry in raw.get("cards", ()))
         known = {field.name for field in fields(Snapshot)} - {"files"}
         snapshot = checked(Snapshot(**{name: value for name, value in raw.items() if name in known}))
         if not _VERSION.fullmatch(snapshot.python):

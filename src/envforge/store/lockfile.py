@@ -45,6 +45,8 @@ def dump(lock: LockFile, *, indexes: Mapping[str, str | None]) -> str:
         about["unlocked"] = [*unlocked]
     if lock.substitutes:
         about["substitutes"] = dict(sorted(lock.substitutes.items()))
+    if not lock.steps:
+        about["steps"] = []
     own = "[tool.envforge]\n" + pylock.table(about) + f"profile = {pylock.block(lock.text)}\n"
     parts.append(own + (f"base = {_rows(base)}" if base else ""))
     parts += ["[[tool.envforge.conda]]\n" + _conda(conda[each]) for each in sorted(conda)]

@@ -19,3 +19,7 @@ def epoch() -> float:
 def monotonic() -> float:
     """Seconds from an arbitrary start, never going back."""
     return time.monotonic()
+
+
+def sleep(seconds: float) -> None:
+    time.sleep(seconds)

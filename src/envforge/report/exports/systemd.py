@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from envforge.model.export import Rendered, Subject
 
 _REFUSED = 125
+_BOOT = "120"  # seconds
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "%": "%%"}
 
 
 def render(subject: Subject) -> Rendered:
     name, command = subject.environment, subject.command or ""
+    # At boot the driver may come up later than the service.
+    wait = ["--wait-gpu", _BOOT] if subject.profile.gpu is not None else []
     service = _unit(
         [
             ("Unit", [("Description", _plain(f"{command} in {name}")), ("Wants", "network-online.target"),
@@ -19,7 +22,7 @@ def render(subject: Subject) -> Rendered:
             ("Service", [
                 ("Type", "exec"),
                 *(("Environment", _quoted(f"{key}={value}")) for key, value in subject.profile.variables.items()),
-                ("ExecStart", _words([*subject.program, "run", "--strict", name, command])),
+                ("ExecStart", _words([*subject.program, "run", "--strict", *wait, name, command])),
                 ("Restart", "on-failure"),
                 # envforge refused: the environment is not what it was, and will not be in a second either
                 ("RestartPreventExitStatus", str(_REFUSED)),

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from envforge.model.bundle import BUNDLE_SCHEMA, HOST, Manifest, Member, Needs, Program
+from envforge.model.bundle import BROUGHT, BUNDLE_SCHEMA, HOST, Manifest, Member, Needs, Program
 from envforge.model.errors import UsageError
 from envforge.model.typed import checked
 from envforge.store.atomic import newer
@@ -67,7 +67,7 @@ def _manifest(data: dict[str, Any]) -> Manifest:
             members=tuple(map(_member, data["members"])),
         )
     )
-    if manifest.python_from != HOST:
+    if manifest.python_from not in {HOST, BROUGHT}:
         message = f"its Python is from `{manifest.python_from}`"
         raise ValueError(message)
     return manifest
