@@ -50,6 +50,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         told = ended(cli.run("create", "demo")).stderr
         assert "not here yet: the models `Qwen/tiny`, `Qwen/other`; `envforge models demo --fetch` fetches them" in told
         ended(cli.run("create", "bare"))
+        ended(cli.run("create", "bare", "--name", "gone"))
     return root
 
 
@@ -250,9 +251,19 @@ def test_offline_nothing_is_fetched(cli: Cli, hub: Hub) -> None:
 
 
 def test_a_disk_without_room_is_told_before_anything_is_fetched(cli: Cli, hub: Hub) -> None:
-    with mounted(cli.home / "models", "size=100k"):
-        assert failed(cli.run("models", "demo", "--fetch"))["code"] == "disk-full"
+    hub.models["Qwen/tiny"][LARGE] = WEIGHTS * 20
+    with mounted(cli.home / "models", "size=2M"):
+        error = failed(cli.run("models", "demo", "--fetch"))
+        assert (error["code"], "are still to fetch" in error["cause"]) == ("disk-full", True)
         assert hub.fetched(LARGE) == []
+
+
+def test_a_disk_that_is_full_before_all_is_there(cli: Cli, hub: Hub) -> None:
+    # Each takes a page, which no listing says.
+    hub.models["Qwen/tiny"] = {f"{number}.txt": b"x" for number in range(600)}
+    with mounted(cli.home / "models", "size=2M"):
+        error = failed(cli.run("models", "demo", "--fetch"))
+        assert (error["code"], "are still to fetch" in error["cause"]) == ("disk-full", False)
 
 
 def test_prune_takes_what_no_profile_names_and_remove_leaves_it(cli: Cli, hub: Hub) -> None:
@@ -270,6 +281,7 @@ def test_prune_takes_what_no_profile_names_and_remove_leaves_it(cli: Cli, hub: H
     assert next(each["bytes"] for each in planned if each["what"].endswith("old")) >= len(WEIGHTS)
     assert old.exists()
     ended(cli.run("prune"))
+    ended(cli.run("remove", "gone"))
     assert sorted(path.name for path in folder(cli).parent.iterdir()) == [".main.json", "main"]
     assert foreign.exists()
     assert not folder(cli, "huggingface/gone/.v1.part").exists()
