@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kit import packages
-from kit.channel import Channel
-from kit.check import ended
+from kit.channel import Channel, Package
+from kit.check import ended, errors
 from kit.cli import Cli
 from kit.index import Index, serve
 from kit.wheels import Wheel
@@ -27,7 +29,7 @@ def test_the_winner_of_a_script_runs_in_the_generation_that_is_built_again(tmp_p
     scripts = ["same", "tool"]
     with serve({"forge": FORGE, "pypi": Index(artefacts=WHEELS)}) as server:
         conda = {"channels": [server.url("forge")], "packages": ["tool"]}
-        more = {"backend": "conda", "conda": conda} if backend == "conda" else {}
+        more: dict[str, Any] = {"backend": "conda", "conda": conda} if backend == "conda" else {}
         cli.profile(server.url("pypi"), STEPS, **more)
         ended(cli.run("create", "demo"))
         ended(cli.run("rebuild", "demo"))
@@ -40,3 +42,40 @@ def test_the_winner_of_a_script_runs_in_the_generation_that_is_built_again(tmp_p
             each for each in ended(cli.run("audit", "demo", "--deep")).document["findings"] if "bin/" in each["subject"]
         ]
         assert {winner for each in told for winner in each["evidence"]["winners"]} == {"two"}
+
+
+FIRST = Package(name="first", version="1", files={"share/twin": "first\n", "share/equal": "equal\n"})
+SECOND = Package(name="second", version="1", files={"share/twin": "second\n", "share/equal": "equal\n"})
+
+
+@pytest.mark.parametrize(("base", "step"), [("first second", ""), ("first", "second"), ("second", "first")])
+def test_what_two_conda_packages_bring_is_told_and_repaired(tmp_path: Path, base: str, step: str) -> None:
+    cli = Cli(root=tmp_path)
+    with serve({"forge": Channel(packages=(packages.python(), FIRST, SECOND)), "pypi": Index()}) as server:
+        conda = {"channels": [server.url("forge")], "packages": base.split()}
+        steps = [{"name": "then", "conda": [step]}] if step else []
+        cli.profile(server.url("pypi"), steps, backend="conda", conda=conda)
+        ended(cli.run("create", "demo"))
+        answer = ended(cli.run("audit", "demo", "--deep"))
+        [told] = [each for each in answer.document["findings"] if each["id"] == "file-clobbered"]
+        assert (told["severity"], told["subject"]) == ("warning", "share/twin")
+        assert (told["evidence"]["owners"], told["evidence"]["winners"]) == (["first", "second"], ["first"])
+
+        prefix = cli.link().resolve()
+        shutil.rmtree(prefix / "__clobbers__")
+        (prefix / "share/twin").unlink()
+        next(prefix.glob("conda-meta/second-*")).unlink()
+        found = errors(ended(cli.run("audit", "demo"), 3))
+        assert found == {("file-missing", "first"), ("package-missing", "second")}
+        ended(cli.run("repair", "demo"))
+        ended(cli.run("audit", "demo", "--deep"))
+        assert (prefix / "share/twin").read_text() == "first\n"
+
+
+def test_a_module_that_two_conda_packages_bring_is_refused(tmp_path: Path) -> None:
+    other = packages.module("other", "1.0", files={"tool/__init__.py": "mine = 1\n"})
+    cli = Cli(root=tmp_path)
+    with serve({"forge": Channel(packages=(packages.python(), TOOL, other)), "pypi": Index()}) as server:
+        conda = {"channels": [server.url("forge")], "packages": ["other", "tool"]}
+        cli.profile(server.url("pypi"), [], backend="conda", conda=conda)
+        assert errors(ended(cli.run("create", "demo"), 3)) == {("file-clobbered", "tool/__init__.py")}
