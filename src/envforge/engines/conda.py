@@ -27,7 +27,14 @@ LONGEST_PREFIX = 255
 _SOLVE_LIMIT = 900.0
 _SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "linux-ppc64le", "s390x": "linux-s390x"}
 _ELSEWHERE = frozenset(
-    {"channel-not-found", "channel-unreachable", "channel-unauthorized", "package-gone", "hash-mismatch"}
+    {
+        "channel-not-found",
+        "channel-broken",
+        "channel-unreachable",
+        "channel-unauthorized",
+        "package-gone",
+        "hash-mismatch",
+    }
 )
 """Failures after which another mirror may do better."""
 _ENDINGS = (".tar.bz2", ".conda")
@@ -238,6 +245,8 @@ class Conda:
         status = re.search(r"HTTP status client error \((\d+)", words)
         code = status[1] if status else ""
         for holds, name, text, hint in (
+            ("strict channel priority" in words, "unsolvable", f"{what} cannot be solved with the packages of {named}",
+             "a package comes only from the first channel that has its name: put the one first that has what fits"),
             (kind == "unsolvable", "unsolvable", f"{what} cannot be solved with the packages of {named}",
              "loosen one of the specs, or add the channel that has the package"),
             ("no usable repodata cache" in words, "not-cached",
@@ -250,11 +259,17 @@ class Conda:
              "nothing of it was installed; ask the channel's keeper, or another mirror"),
             (code in {"401", "403"}, "channel-unauthorized", f"{what}: a channel ({named}) refuses to answer",
              f"set {stem}_USERNAME and {stem}_PASSWORD, or an entry in netrc"),
-            (code == "404" and kind == "GatewayError", "channel-not-found",
+            ("could not find subdir" in words, "channel-not-found",
              f"{what}: one of the channels {named} is not there",
              f"check its name or URL: a channel has a repodata.json in `noarch` and `{self.platform}`"),
             (code == "404", "package-gone", f"{what}: a channel lists a package and does not have it",
              "wait until the mirror has caught up, or put `origin` at the end of its `mirrors`"),
+            ("HTTP status server error" in words, "channel-unreachable",
+             f"{what}: a channel ({named}) answers with an error of its own",
+             "try again later, or name a mirror of it under `mirrors` in the configuration"),
+            (re.search("failed to (parse|extract) repodata", words) is not None,
+             "channel-broken", f"{what}: what a channel ({named}) says that it has cannot be read",
+             "check its URL: a login page in its place looks so; else tell the channel's keeper"),
             ("error sending request" in words or "Request failed" in words, "channel-unreachable",
              f"{what}: a channel ({named}) gives no answer",
              "check the network and the channel's URL, or name a mirror of it under `mirrors` in the configuration"),

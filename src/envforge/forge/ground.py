@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -134,13 +135,23 @@ def virtual(host: Machine) -> tuple[tuple[str, str, str], ...]:
 
 
 def specs(profile: Profile, steps: int = 0) -> tuple[str, ...]:
-    """The match specs that hold after the first ``steps`` steps; of a package, what was asked for last."""
+    """The match specs that hold after the first ``steps`` steps: of a package those of the last list that names it, but
+    the profile's `python` always.
+    """
     wanted = profile.python
     if re.fullmatch(r"\d+\.\d+", wanted):
         wanted = f"{wanted}.*"
-    python = f"python {wanted.replace(' ', '')}"
-    more = (spec for step in profile.steps[:steps] if step.action is Action.CONDA for spec in step.arguments)
-    return tuple({spec_name(spec): spec for spec in (python, *profile.conda.packages, *more)}.values())
+    asked: dict[str, list[str]] = {}
+    for each in (profile.conda.packages, *_of_steps(profile, steps)):
+        named: dict[str, list[str]] = {}
+        for spec in each:
+            named.setdefault(spec_name(spec), []).append(spec)
+        asked |= named
+    return tuple(dict.fromkeys((f"python {wanted.replace(' ', '')}", *chain.from_iterable(asked.values()))))
+
+
+def _of_steps(profile: Profile, steps: int) -> Iterator[tuple[str, ...]]:
+    return (step.arguments for step in profile.steps[:steps] if step.action is Action.CONDA)
 
 
 def _python(profile: Profile, wanted: State) -> str:
