@@ -103,7 +103,7 @@ class Conda:
         Raises EnvforgeError.
         """
         if len(str(named or prefix)) > LONGEST_PREFIX:
-            raise prefix_too_long(named or prefix)
+            raise prefix_too_long(named or prefix, tried=prefix.is_relative_to(self.scratch))
         request = {
             "do": "install",
             "prefix": str(prefix),
@@ -223,8 +223,11 @@ class Conda:
         if "error" not in answer:
             raise EnvforgeError(
                 "engine-failed",
-                f"{what} failed: the process that installs conda packages ended with {completed.ending()}",
-                cause=completed.tail(),
+                f"{what}: the process that installs conda packages failed: {completed.ending()}",
+                cause=completed.tail() or None,
+                hint="run the same command again; what takes more memory than there is, is killed by SIGKILL"
+                if completed.signal == "SIGKILL"
+                else None,
             )
         raise self._failure(what, str(answer["error"]["kind"]), str(answer["error"]["message"]))
 
@@ -254,6 +257,10 @@ class Conda:
              "run it once without `--offline`"),
             ("No space left on device" in words, "disk-full", f"{what} filled the disk",
              "free some space (`df -h`), then run the same command again"),
+            ("no eligible writable layers" in words
+             or (str(self.cache) in words and re.search("Permission denied|Read-only file system", words) is not None),
+             "cache-not-writable", f"{what}: the cache `{self.cache.parent}` cannot be written",
+             "give it to your user, or set `cache` in the configuration or ENVFORGE_CACHE"),
             ("hash mismatch" in words.lower(), "hash-mismatch",
              f"{what} got a package whose sha256 is not the one that its channel states",
              "nothing of it was installed; ask the channel's keeper, or another mirror"),
@@ -282,13 +289,16 @@ class Conda:
         return EnvforgeError("engine-failed", f"{what} failed", cause=words)
 
 
-def prefix_too_long(prefix: Path) -> EnvforgeError:
+def prefix_too_long(prefix: Path, *, tried: bool = False) -> EnvforgeError:
+    """``tried``: it is no environment's, but lies in the cache, where its Python is asked before anything is built."""
+    whose = "in the cache where Python is tried" if tried else "of the environment"
     return EnvforgeError(
         "prefix-too-long",
-        f"the path of the environment has {len(str(prefix))} characters, and conda packages have room for "
-        f"{LONGEST_PREFIX}",
+        f"the path {whose} has {len(str(prefix))} characters, and conda packages have room for {LONGEST_PREFIX}",
         cause=str(prefix),
-        hint="choose a home with a shorter path (`--home`), or a shorter name (`--name`)",
+        hint="choose a cache with a shorter path: `cache` in the configuration, or ENVFORGE_CACHE"
+        if tried
+        else "choose a home with a shorter path (`--home`), or a shorter name (`--name`)",
     )
 
 

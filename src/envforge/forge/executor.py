@@ -130,6 +130,9 @@ class Executor:
         """What conda wants to know of the prefix besides its packages. Raises EnvforgeError."""
         conda_notes.history(self.prefix, f"envforge: {self._profile.name}", before, after, asked)
         conda_notes.state(self.prefix, self._profile.variables)
+        for script in packages.unrun(self.prefix, before, after):
+            text = f"`{script}`, which conda would run now, is not run: no package's scripts are"
+            self._shop.tell(Note(text=text, level="warning"))
 
     def _open_timeline(self, state: State, observation: Observation) -> None:
         self.timeline = Timeline(
