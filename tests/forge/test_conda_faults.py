@@ -13,7 +13,7 @@ from forge import conda_house
 from kit import packages
 from kit.channel import Channel, Package
 from kit.check import ended, errors
-from kit.cli import Cli, finish
+from kit.cli import PYTHON, Cli, finish
 from kit.index import Fault, Index, Server, serve
 
 POST = Package(name="post", version="1", files={"bin/.post-post-link.sh": "#!/bin/sh\ntouch $PREFIX/ran\n"})
@@ -112,3 +112,21 @@ def test_a_cache_whose_path_is_too_long_is_told_as_that(tmp_path: Path) -> None:
         short = Cli(root=tmp_path, variables={"ENVFORGE_CACHE": str(tmp_path / "cache")})
         ended(short.run("--home", str(home), "create", "demo"))
         ended(short.run("--home", str(home), "audit", "demo", "--deep"))
+
+
+def test_a_python_that_does_not_work_is_the_channels(tmp_path: Path) -> None:
+    broken = Package(name="broken", version="1", files={f"bin/python{PYTHON}": "#!/bin/sh\nexit 3\n"})
+    with conda_house.house(tmp_path, broken) as (cli, server):
+        conda_house.profile(cli, server, "broken", steps=[])
+        error = ended(cli.run("create", "demo"), 1).document["error"]
+        assert (error["code"], "the base of `demo` brings" in error["message"]) == ("python-broken", True)
+        assert "conda.packages" in error["hint"]
+
+
+def test_what_a_package_brings_as_condas_notes_is_no_drift(tmp_path: Path) -> None:
+    notes = Package(name="notes", version="1", files={"conda-meta/history": "x\n", "conda-meta/state": "{}"})
+    with conda_house.house(tmp_path, notes) as (cli, server):
+        conda_house.profile(cli, server, "notes", steps=[{"name": "then", "conda": ["prefixed"]}])
+        ended(cli.run("create", "demo"))
+        ended(cli.run("audit", "demo", "--deep"))
+        assert "prefixed" in (cli.link() / "conda-meta/history").read_text()

@@ -170,9 +170,19 @@ def _tried(shop: Shop, engine: Conda, wanted: State, prefix: Path, what: str) ->
     found = prefixes.look(prefix)
     shop.tell(Working(what=None))
     python = str(prefix / "bin" / "python")
+    try:
+        facts, base = interpreter.facts(python), str(interpreter.ask(python)["base"])
+    except EnvforgeError as error:
+        version = wanted[package_key("python")].version
+        raise EnvforgeError(
+            "python-broken",
+            f"the Python {version} that {what} brings does not work on this machine",
+            cause=error.cause or error.message,
+            hint="ask for another build or version of it: `python` in the profile, or a match spec in `conda.packages`",
+        ) from error
     return Ground(
-        facts=interpreter.facts(python),
-        python=str(interpreter.ask(python)["base"]),
+        facts=facts,
+        python=base,
         conda=engine,
         state={**wanted, **distributions(found.state)},
         metadata=stubs.metadata(prefix),

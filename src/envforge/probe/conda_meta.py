@@ -149,12 +149,14 @@ def claim(record: Record, owner: str, claims: Claims) -> None:
     """
     key = (owner,)
     claims.add(record.path, key, f"{record.path},")
+    # Who installs writes these, whatever a package brings.
+    notes = {f"{FOLDER}/history", f"{FOLDER}/state"}
     for path, sha256 in record.moved.items():
         claims.moved.setdefault(path, {})[owner] = _row(sha256) if sha256 else ""
     for path, sha256 in record.files.items():
         if path.startswith("/") or ".." in path.split("/"):
             claims.outside.setdefault(owner, []).append(path)
-        elif sha256 is not None or not path.endswith(".pyc"):
+        elif (sha256 is not None or not path.endswith(".pyc")) and path not in notes:
             claims.add(path, key, f"{path},{_row(sha256) if sha256 else ''}")
 
 
