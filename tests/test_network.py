@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 from kit.check import contract
-from kit.cli import PYTHON, Answer, Cli
+from kit.cli import PYTHON, Answer, Cli, finish
+from kit.hub import Hub, serve
 
 pytestmark = pytest.mark.network
 
@@ -60,3 +62,40 @@ def test_an_index_is_substituted_and_its_loss_is_told(tmp_path: Path) -> None:
     assert [finding["id"] for finding in built["steps"][0]["opens"]] == ["hold-violated"]
     assert built["steps"][2]["heals"] == ["hold-violated"]
     assert built["steps"][0]["changes"] == plan["steps"][0]["changes"]
+
+
+@pytest.mark.parametrize("huggingface", ["huggingface_hub", "huggingface_hub<1"])
+def test_the_hubs_own_libraries_fetch_go_on_after_a_kill_and_bring_back_what_was_damaged(
+    huggingface: str, tmp_path: Path
+) -> None:
+    weights = bytes(range(256)) * 200_000  # more than a library reads before it writes
+    files = {"config.json": b"{}", "sub/model.safetensors": weights}
+    hub = Hub(models={"Qwen/tiny": dict(files), "Qwen/other": dict(files)}, held="sub/model.safetensors")
+    profile = {
+        "schema": 1,
+        "name": "hubs",
+        "python": PYTHON,
+        "steps": [{"name": "hubs", "install": [huggingface, "modelscope"]}],
+        "models": [{"name": "Qwen/tiny", "from": "huggingface"}, {"name": "Qwen/other", "from": "modelscope"}],
+    }
+    with serve(hub) as url:
+        cli = Cli(
+            root=tmp_path, variables={"ENVFORGE_MIRRORS": json.dumps({"huggingface": [url], "modelscope": [url]})}
+        )
+        (cli.work / "profiles/hubs.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+        done(cli.run("create", "hubs"))
+        child = cli.start("models", "hubs", "--fetch")
+        assert hub.holding.wait(120)
+        child.kill()
+        finish(child)
+        hub.held = None
+        models = done(cli.run("models", "hubs", "--fetch")).data["models"]
+        for each in models:
+            assert {path: Path(each["path"], path).read_bytes() for path in files} == files
+            Path(each["path"], "sub/model.safetensors").write_bytes(b"?" + weights[1:])
+            Path(each["path"], "config.json").unlink()
+        done(cli.run("models", "hubs", "--check"), 3)
+        done(cli.run("models", "hubs", "--check", "--fetch"))
+        done(cli.run("models", "hubs", "--check"))
+    assert all(Path(each["path"], "sub/model.safetensors").read_bytes() == weights for each in models)
+    assert not list((tmp_path / "user").rglob("*.safetensors")), "nothing lies in a cache of the user's"

@@ -38,6 +38,7 @@ rollback demo
 update demo
 seal demo
 unseal demo
+models demo --fetch --check
 adopt place --profile demo --name mine
 prune
 remove mine

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envforge.model.errors import InvalidFileError
-from envforge.model.profile import Forbid, Hold, Index, Keep, Profile, SmokeKind, Symbol
+from envforge.model.profile import Forbid, Hold, Hub, Index, Keep, Model, Profile, SmokeKind, Symbol
 from envforge.profiles import loader
 
 RECIPE = """\
@@ -223,6 +223,33 @@ smoke:
     assert profile.guards == (Forbid(patterns=("x",)), Symbol(symbol="s", library="l.so"))
     assert [(smoke.name, smoke.arguments) for smoke in profile.smoke] == [("imports", ("b",)), ("pass", ("pass",))]
     assert profile.commands == {"serve": ("a",)}
+
+
+def test_models_of_recipes_come_first_and_extends_replaces_by_name(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        recipe_thing="""\
+schema: 1
+name: thing
+parameters: {size: {description: x}}
+models:
+- {name: "Qwen/${size}", from: modelscope}
+""",
+        profile_base="""\
+schema: 1
+name: base
+steps: [{recipe: thing, with: {size: small}}]
+models:
+- {name: mine, from: path, path: ~/mine}
+- {name: gpt2, from: huggingface}
+""",
+        profile_p="schema: 1\nname: p\nextends: base\nmodels: [{name: mine, from: huggingface, revision: v1}]\n",
+    )
+    assert load(tmp_path, "p").models == (
+        Model(name="Qwen/small", hub=Hub.MODELSCOPE, revision="master"),
+        Model(name="mine", hub=Hub.HUGGINGFACE, revision="v1"),
+        Model(name="gpt2", hub=Hub.HUGGINGFACE, revision="main"),
+    )
 
 
 def test_a_path_is_relative_to_the_file_that_extends(tmp_path: Path) -> None:

@@ -183,6 +183,50 @@ CASES: dict[str, tuple[str, list[str]]] = {
         "smoke: [{python: a, timeout: .inf}]",
         ["4:30: expected a number, found the number `.inf`"],
     ),
+    "model's name": (
+        "models: [{name: ../a, from: huggingface}]",
+        ["4:17: `../a` is no name of a model, such as `Qwen/Qwen2-0.5B`"],
+    ),
+    "model of three parts": (
+        "models: [{name: a/b/c, from: huggingface}]",
+        ["4:17: `a/b/c` is no name of a model, such as `Qwen/Qwen2-0.5B`"],
+    ),
+    "model from nowhere": (
+        "models: [{name: a, from: modelscop}]",
+        [
+            (
+                "4:26: expected `modelscope`, `huggingface` or `path`, found the string `modelscop`; "
+                "did you mean `modelscope`?"
+            )
+        ],
+    ),
+    "model without from": ("models: [{name: a}]", ["4:10: `from` is missing"]),
+    "revision": (
+        "models: [{name: a, from: huggingface, revision: ../b}]",
+        [
+            "4:49: `../b` is no revision: give a branch, a tag or a commit, in letters, digits, `.`, `_` and `-`",
+        ],
+    ),
+    "duplicate model": (
+        "models:\n- {name: a, from: huggingface}\n- {name: a, from: modelscope}",
+        ["6:10: duplicate model `a`, first given in {path}:5"],
+    ),
+    "model from a path that is not given": (
+        "models: [{name: a, from: path}]",
+        ["4:10: a model `from: path` needs the `path` where it lies"],
+    ),
+    "model from a path with a revision": (
+        "models: [{name: a, from: path, path: /a, revision: b}]",
+        ["4:42: `revision` is only for a model from a hub"],
+    ),
+    "model from a hub with a path": (
+        "models: [{name: a, from: modelscope, path: /a}]",
+        ["4:38: `path` is only for a model `from: path`"],
+    ),
+    "relative path of a model": (
+        "models: [{name: a, from: path, path: a/b}]",
+        ["4:38: `a/b` is no absolute path, nor one that begins with `~/`"],
+    ),
     "generate": (
         "smoke: [{generate: a}]",
         ["4:10: `generate` is not there yet: it comes with a later release; use `python` or `command`"],

@@ -16,9 +16,11 @@ from envforge.model.profile import (
     Gpu,
     Guard,
     Hold,
+    Hub,
     Ignore,
     Index,
     Keep,
+    Model,
     Profile,
     Release,
     Smoke,
@@ -147,6 +149,14 @@ def smokes(draw: st.DrawFn, name: str) -> Smoke:
 
 
 @st.composite
+def models(draw: st.DrawFn, name: str) -> Model:
+    hub = draw(st.sampled_from(Hub))
+    if hub is Hub.PATH:
+        return Model(name=name, hub=hub, revision="", path=draw(st.sampled_from(["/a b", "~/c"])))
+    return Model(name=f"{name}/{name}", hub=hub, revision=draw(st.sampled_from(["main", "v1.0", "0123456", "1e5"])))
+
+
+@st.composite
 def profiles(draw: st.DrawFn) -> Profile:
     indexes = draw(st.lists(NAMES, max_size=2, unique=True))
     specifiers = st.sampled_from([">=1", "==7.0", ">=525.60.13,<600"])
@@ -185,6 +195,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         ),
         releases=tuple(draw(st.lists(RELEASES, max_size=2))),
         smoke=tuple(draw(smokes(name)) for name in draw(named)),
+        models=tuple(draw(models(name)) for name in draw(named)),
         commands=dict.fromkeys(draw(named), ("a", "3.10", "")),
         sealed=draw(st.booleans()),
     )

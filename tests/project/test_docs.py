@@ -180,6 +180,7 @@ FORMS: dict[str, tuple[type[forms.Form], ...]] = {
     "ignore": (forms.IgnoreForm,),
     "releases": (forms.KnownReleaseForm,),
     "smoke": (forms.SmokeForm,),
+    "models": (forms.ModelForm,),
     "Recipes": (forms.RecipeForm, forms.ParameterForm, forms.ReleaseForm),
 }
 

@@ -19,8 +19,8 @@ from .session import Globals
 
 VERBS = (
     "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff", "inspect",
-    "audit", "suggest", "repair", "accept", "adopt", "import", "rebuild", "rollback", "run", "seal", "unseal", "lock",
-    "export", "bundle", "prune", "remove",
+    "audit", "suggest", "repair", "accept", "adopt", "import", "rebuild", "rollback", "run", "models", "seal",
+    "unseal", "lock", "export", "bundle", "prune", "remove",
 )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ from .generations import put_in_place
 from .ground import ground
 from .interrupted import abandon, left_over
 from .launching import remember
+from .models import remind
 from .plan import bundled_pip, first_planner, gpu_findings, predict
 from .planner import Planner
 from .pruning import thin_out
@@ -245,6 +246,7 @@ class _Maker:
             put_in_place(home, self._name, generation)
             condas.keep_listed(self._shop, self._name)
             thin_out(self._shop, self._name)
+            remind(self._shop, self._name, self._profile)
         else:
             executor.journal.append(
                 "failed", findings=[f"{each.id} {each.subject}" for each in findings if each.severity is Severity.ERROR]

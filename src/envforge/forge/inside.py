@@ -12,16 +12,24 @@ from envforge.model.progress import Listener
 from envforge.model.state import FileRow
 from envforge.probe import prefix as prefixes
 from envforge.store import snapshots
-from envforge.store.layout import Home
+from envforge.store.layout import Home, models_for
 from envforge.system import environ
 
 from .activating import activated
 
+MODELS = "ENVFORGE_MODELS"
+"""The variable that says where models lie to whatever runs in an environment."""
+
 
 def variables(prefix: Path, profile: Profile, tell: Listener, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The clean environment with the generation at ``prefix`` activated, the profile's variables and ``extra``."""
+    """The clean environment with the generation at ``prefix`` activated, the profile's variables and ``extra``.
+
+    ``prefix``: as the home has it, ``generations/NAME/G``, where an adopted one is a symlink.
+    """
     given = {**profile.variables, **(extra or {})}
-    return activated(environ.hermetic(), prefix, prefix.parent.name, given, tell)
+    models = models_for(prefix)
+    base = environ.hermetic({MODELS: str(models)} if models is not None else None)
+    return activated(base, prefix, prefix.parent.name, given, tell)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from envforge.engines.surplus import Held, Surplus, surplus
@@ -14,13 +15,15 @@ from envforge.model.progress import Working
 from envforge.model.result import Result
 from envforge.model.state import shown
 from envforge.model.views import Pruned, PruneView, Skipped, Unrestorable
+from envforge.store import models as store
 from envforge.store import snapshots
 from envforge.store.layout import Home
 from envforge.store.locking import claim, hold
 
 from .generations import linked
 from .listing import Freed
-from .pruning import in_use, spare, take
+from .profiles import recorded
+from .pruning import Spare, in_use, spare, take
 from .remove import delete
 from .shop import Shop
 
@@ -39,6 +42,7 @@ def prune(shop: Shop, *, dry_run: bool = False, used: bool = False) -> Result[Pr
     for name in shop.home.names():
         work.environment(name)
     work.cache()
+    work.models()
     shop.tell(Working(what=None))
     if work.left:
         raise LeftoverError(
@@ -126,6 +130,39 @@ class _Prune:
             except EnvforgeError as error:
                 why = f"{error.message}: {error.cause}" if error.cause else error.message
                 self.skipped.append(Skipped(what="cache", why=why))
+
+    def models(self) -> None:
+        """What no profile of a generation that stays names."""
+        if not self._home.models.is_dir():
+            return
+        with claim(self._home.models) as alone:
+            try:
+                self._models(list(store.places(self._home)) if alone else None)
+            except EnvforgeError as error:
+                why = f"which of them are wanted is not known: {error.message}"
+                self.skipped.append(Skipped(what="models", why=why))
+
+    def _models(self, there: list[store.Place] | None) -> None:
+        if there is None:
+            self.skipped.append(Skipped(what="models", why="they are in use: something is being fetched"))
+            return
+        wanted = {
+            store.place(self._home, model).what
+            for name, generations in self._staying().items()
+            for number in generations
+            for model in recorded(self._home, name, number).models
+        }
+        for place in (place for place in there if place.what not in wanted):
+            item = Spare(kind="orphan", environment="", path=place.folder)
+            kept = None if self._used else in_use(self._home, item)
+            if kept is not None:
+                self.skipped.append(replace(kept, environment=None))
+                continue
+            size = sum(map(self._freed.add, (place.folder, place.part, place.record)))
+            self.removed.append(Pruned(kind="model", what=place.what, bytes=size))
+            if not self._dry_run:
+                # Half of it is never taken for all of it: in that folder nobody looks for a model.
+                self.left += delete(place.open(self._home))
 
     def _staying(self) -> Mapping[str, frozenset[int]]:
         """Name -> generations whose files may still be wanted: those that are there, and the one in use."""

@@ -17,7 +17,7 @@ from envforge.model.profile import Profile
 from envforge.model.progress import Listener, Note
 from envforge.system import environ, process
 
-from . import launching
+from . import inside, launching
 from .activating import activated
 from .path import current
 from .profiles import recorded
@@ -69,6 +69,7 @@ def run(
         shop.tell(Note(text=text, level="warning"))
     # Only now: in one of conda's, packages' own code may run here.
     host = proxied({key: value for key, value in environ.variables().items() if key not in _LEAKS}, shop.tell)
+    host[inside.MODELS] = str(shop.home.models)
     given = profile.variables
     # Asking for cards takes a tenth of a second: a profile that is for none need not pay.
     if profile.gpu is not None or gpu is not None or wait is not None:

@@ -138,6 +138,25 @@ class Smoke:
     timeout: float = 300.0
 
 
+class Hub(StrEnum):
+    MODELSCOPE = "modelscope"
+    HUGGINGFACE = "huggingface"
+    PATH = "path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Weights that what runs in the environment needs. ``revision``: a branch, tag or commit; empty for `Hub.PATH`.
+
+    ``path``: where one of `Hub.PATH` lies, absolute or from ``~``; None for every other.
+    """
+
+    name: str
+    hub: Hub
+    revision: str
+    path: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     """Which cards fit; every specifier is PEP 440. ``compute_capability``: any of them; empty = any card."""
@@ -177,6 +196,7 @@ class Profile:
     ignore: tuple[Ignore, ...] = ()
     releases: tuple[Release, ...] = ()
     smoke: tuple[Smoke, ...] = ()
+    models: tuple[Model, ...] = ()
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sealed: bool = False
     overridden: bool = False

@@ -262,10 +262,11 @@ class RemoveView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """One thing that is gone, or would be. ``kind``: ``failed``, ``old`` (generations), ``orphan`` or ``cache``.
+    """One thing that is gone, or would be.
 
-    ``what``: ``ENV/G``, a path in the home, the name of a distribution or conda package, or ``name==version`` of a
-    superseded one.
+    ``kind``: ``failed``, ``old`` (generations), ``orphan``, ``cache`` or ``model``.
+    ``what``: ``ENV/G``, a path in the home, the name of a distribution or conda package, ``name==version`` of a
+    superseded one, or ``HUB/NAME/REVISION`` of a model.
     ``bytes``: what is free once it and all that stands before it are gone; what anything else links to as well counts
     nothing.
     """
@@ -432,6 +433,35 @@ class Importer:
     version: str
     module: str
     place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEntry:
+    """A model that the profile names. ``hub``: ``modelscope``, ``huggingface`` or ``path``.
+
+    ``revision``: as the profile has it; ``commit``: what that was when it was fetched, None where the hub names none.
+    ``condition``: ``whole``, ``partial``, ``damaged`` or ``absent``. ``bytes``: that lie there now. ``fetched``: by
+    this very command.
+    """
+
+    name: str
+    hub: str
+    revision: str
+    commit: str | None
+    path: str
+    condition: str
+    bytes: int
+    fetched: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelsView:
+    """``folder``: what `ENVFORGE_MODELS` says."""
+
+    environment: str
+    generation: int
+    folder: str
+    models: tuple[ModelEntry, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,12 @@ def of_link(target: str) -> str:
     return hashlib.sha256(b"link:" + os.fsencode(target)).hexdigest()
 
 
+def of_blob(path: Path) -> str:
+    """The sha1 by which git, and so a hub, knows a file that is small enough to be read whole. Raises OSError."""
+    data = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
 def _batch(root: str, paths: list[str]) -> list[str | None]:
     buffer = memoryview(bytearray(_CHUNK))
     return [_digest(f"{root}/{path}", buffer) for path in paths]

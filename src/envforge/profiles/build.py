@@ -18,9 +18,11 @@ from envforge.model.profile import (
     Gpu,
     Guard,
     Hold,
+    Hub,
     Ignore,
     Index,
     Keep,
+    Model,
     Profile,
     Release,
     Smoke,
@@ -34,12 +36,15 @@ from envforge.profiles.forms import (
     GpuForm,
     GuardForm,
     KnownReleaseForm,
+    ModelForm,
     ProfileForm,
     SmokeForm,
     StepForm,
 )
 from envforge.profiles.tree import IMPLICIT
 
+# What a hub takes where no revision is named.
+_REVISIONS = {Hub.HUGGINGFACE: "main", Hub.MODELSCOPE: "master", Hub.PATH: ""}
 _LABEL = 60
 _NO_WIDTH = 1 << 30
 _BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")
@@ -65,6 +70,7 @@ def build(form: ProfileForm, *, source: str) -> Profile:
         ignore=tuple(Ignore(id=entry.id, subject=entry.subject, because=entry.because) for entry in form.ignore),
         releases=tuple(_release(entry) for entry in form.releases),
         smoke=tuple(_smoke(smoke) for smoke in form.smoke),
+        models=tuple(_model(model) for model in form.models),
         commands={name: tuple(words) for name, words in form.commands.items()},
         sealed=form.sealed,
     )
@@ -135,6 +141,11 @@ def _smoke(form: SmokeForm) -> Smoke:
     return smoke if form.timeout is None else replace(smoke, timeout=form.timeout)
 
 
+def _model(form: ModelForm) -> Model:
+    hub = Hub(form.from_)
+    return Model(name=form.name, hub=hub, revision=form.revision or _REVISIONS[hub], path=form.path)
+
+
 def dump(profile: Profile) -> str:
     """``profile`` as YAML without recipes and ``extends``: `loader.loads` reads an equal profile from it."""
     return yaml.dump(document(profile), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
@@ -177,6 +188,8 @@ def document(profile: Profile) -> dict[str, Any]:
         "smoke": [_smoke_document(smoke) for smoke in profile.smoke],
         "commands": {name: list(words) for name, words in profile.commands.items()},
     }
+    if profile.models:
+        whole["models"] = [_model_document(model) for model in profile.models]
     if profile.releases:
         whole["releases"] = [_release_document(release) for release in profile.releases]
     if profile.sealed:
@@ -233,6 +246,11 @@ def _release_document(release: Release) -> dict[str, Any]:
 def _smoke_document(smoke: Smoke) -> dict[str, Any]:
     arguments = smoke.arguments[0] if smoke.kind is SmokeKind.PYTHON else list(smoke.arguments)
     return {smoke.kind.value: arguments, "name": smoke.name, "timeout": smoke.timeout}
+
+
+def _model_document(model: Model) -> dict[str, Any]:
+    where = {"revision": model.revision} if model.path is None else {"path": model.path}
+    return {"name": model.name, "from": model.hub.value, **where}
 
 
 class _Dumper(yaml.SafeDumper):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pydantic import BaseModel
 
 from envforge.model.errors import Mistake
-from envforge.model.profile import DEFAULT_INDEX, Backend
+from envforge.model.profile import DEFAULT_INDEX, Backend, Hub
 from envforge.profiles.forms import ACTIONS, GUARDS, SCHEMA, SMOKES, GuardForm, SmokeForm, StepForm
 from envforge.profiles.hints import meant
 from envforge.profiles.tree import Tree
@@ -35,7 +35,7 @@ def newer(tree: Tree) -> Mistake | None:
 
 def of_file(tree: Tree) -> Iterator[Mistake]:
     """Mistakes of one profile whose recipes are expanded, before it is merged with the one that it extends."""
-    for kind in ("indexes", "steps", "smoke"):
+    for kind in ("indexes", "steps", "smoke", "models"):
         yield from _unique(kind, tree.items(kind))
     for index in tree.items("indexes"):
         name = index.string("name")
@@ -47,6 +47,8 @@ def of_file(tree: Tree) -> Iterator[Mistake]:
         yield from _guard(guard)
     for smoke in tree.items("smoke"):
         yield from _smoke(smoke)
+    for model in tree.items("models"):
+        yield from _model(model)
 
 
 def of_whole(tree: Tree) -> Iterator[Mistake]:
@@ -68,7 +70,7 @@ def of_whole(tree: Tree) -> Iterator[Mistake]:
 
 
 def _unique(kind: str, entries: Iterable[Tree]) -> Iterator[Mistake]:
-    word = {"indexes": "index", "steps": "step", "smoke": "smoke check"}[kind]
+    word = {"indexes": "index", "steps": "step", "smoke": "smoke check", "models": "model"}[kind]
     seen: dict[str, Tree] = {}
     for entry in entries:
         name = entry.get("name")
@@ -114,6 +116,17 @@ def _smoke(smoke: Tree) -> Iterator[Mistake]:
     found = [key for key in SMOKES if key in smoke.mapping()]
     if smoke.mapping() and "generate" not in smoke.mapping():
         yield from _exactly_one("smoke check", "a kind", smoke, found, names=SMOKES, form=SmokeForm)
+
+
+def _model(model: Tree) -> Iterator[Mistake]:
+    hub, keys = model.string("from"), model.mapping()
+    if hub == Hub.PATH.value:
+        if "path" not in keys:
+            yield model.mistake("a model `from: path` needs the `path` where it lies")
+        if "revision" in keys:
+            yield model.mistake_at_key("revision", "`revision` is only for a model from a hub")
+    elif hub is not None and "path" in keys:
+        yield model.mistake_at_key("path", "`path` is only for a model `from: path`")
 
 
 def _exactly_one(

@@ -18,11 +18,14 @@ from envforge.profiles.values import (
     HeldRequirement,
     IndexUrl,
     MatchSpecText,
+    ModelName,
+    ModelPath,
     ModuleName,
     Name,
     NamePattern,
     PythonText,
     RequirementText,
+    RevisionText,
     Specifiers,
     SpecifierText,
     VariableName,
@@ -150,6 +153,17 @@ class SmokeForm(Form):
     timeout: Annotated[float | None, Field(gt=0, allow_inf_nan=False, description="seconds")] = None
 
 
+class ModelForm(Form):
+    """Weights that what runs in the environment needs; `envforge models` fetches them."""
+
+    name: ModelName
+    from_: Annotated[Literal["modelscope", "huggingface", "path"], Field(alias="from")]
+    revision: Annotated[RevisionText | None, Field(description="a branch, tag or commit; default: the hub's own")] = (
+        None
+    )
+    path: Annotated[ModelPath | None, Field(description="only for `from: path`: the folder or file")] = None
+
+
 def _as_entry(value: Any) -> Any:
     return {"id": value} if isinstance(value, str) else value
 
@@ -189,6 +203,7 @@ class ProfileForm(Form):
     ignore: list[IgnoreEntry] = []
     releases: list[KnownReleaseForm] = []
     smoke: list[SmokeForm] = []
+    models: list[ModelForm] = []
     commands: dict[Name, Annotated[list[str], Field(min_length=1)]] = {}
     sealed: Annotated[bool, Field(description="what is built is read-only, as `envforge seal` makes it")] = False
 
@@ -225,5 +240,6 @@ class RecipeForm(Form):
     guards: list[GuardForm] = []
     ignore: list[IgnoreEntry] = []
     smoke: list[SmokeForm] = []
+    models: list[ModelForm] = []
     environment: dict[VariableName, str] = {}
     releases: list[ReleaseForm] = []

@@ -12,7 +12,7 @@ from envforge.profiles.forms import ProfileForm
 from envforge.profiles.recipes import Places, expand
 from envforge.profiles.tree import Tree, YamlError, parse, read
 
-_REPLACED_BY_NAME = ("indexes", "steps", "smoke")
+_REPLACED_BY_NAME = ("indexes", "steps", "smoke", "models")
 _REPLACED_BY_KEY = ("environment", "commands")
 _ADDED = ("guards", "ignore", "releases")
 _TOP = {info.alias or name for name, info in ProfileForm.model_fields.items()}
@@ -77,6 +77,7 @@ def _expanded(tree: Tree, places: Places, chain: tuple[Path, ...], found: list[M
             "ignore": tree.with_value(list(parts.ignore)),
             "releases": tree.with_value(list(parts.releases)),
             "smoke": tree.with_value(list(parts.smoke)),
+            "models": tree.with_value(list(parts.models)),
             "environment": tree.with_value(dict(parts.environment)),
         }
     )
@@ -122,7 +123,7 @@ def _extended(reference: str, folder: Path, places: Places) -> Path:
 
 
 def _merged(base: Tree, own: Tree) -> Tree:
-    """``own`` over ``base``: indexes, steps, smoke checks, variables, commands by name; the rest is added."""
+    """``own`` over ``base``: indexes, steps, smoke checks, models, variables, commands by name; the rest added."""
     value = {**base.mapping(), **own.mapping()}
     for key in _REPLACED_BY_NAME:
         value[key] = own.with_value(_by_name(base.items(key), own.items(key)))

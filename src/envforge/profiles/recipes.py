@@ -35,6 +35,7 @@ class Parts:
     ignore: list[Tree] = field(default_factory=list)
     releases: list[Tree] = field(default_factory=list)
     smoke: list[Tree] = field(default_factory=list)
+    models: list[Tree] = field(default_factory=list)
     environment: dict[str, Tree] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
 
@@ -42,8 +43,8 @@ class Parts:
 def expand(profile: Tree, places: Places) -> Parts:
     """The parts of a profile with every recipe step replaced by the recipe's own parts.
 
-    Guards, ignored findings, releases and smoke checks of the recipes come first, the profile's own after them; of
-    variables the profile's win, and two recipes that disagree about one are a mistake.
+    Guards, ignored findings, releases, smoke checks and models of the recipes come first, the profile's own after them;
+    of variables the profile's win, and two recipes that disagree about one are a mistake.
     """
     parts = Parts()
     own = profile.entries("environment")
@@ -56,6 +57,7 @@ def expand(profile: Tree, places: Places) -> Parts:
     parts.ignore += profile.items("ignore")
     parts.releases += profile.items("releases")
     parts.smoke += profile.items("smoke")
+    parts.models += profile.items("models")
     parts.environment |= own
     return parts
 
@@ -86,6 +88,7 @@ def _expand_step(step: Tree, places: Places, parts: Parts, own: Mapping[str, Tre
     parts.ignore += filled.items("ignore")
     parts.releases += [_of_cards(entry, name) for entry in filled.items("releases") if _tells_of_cards(entry)]
     parts.smoke += filled.items("smoke")
+    parts.models += filled.items("models")
     for variable, value in filled.entries("environment").items():
         before = parts.environment.setdefault(variable, value)
         if before.value != value.value and variable not in own:

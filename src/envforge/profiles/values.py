@@ -28,6 +28,8 @@ _PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,3})?")
 _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9._-]+)*")
 # The name, and whatever may follow it; what follows is the solver's to read.
 _MATCH_SPEC = re.compile(r"([^\s:]+::)?(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]*)(?P<rest>$|[\s=<>!~\[].*)", re.DOTALL)
+# Folders are named so: no part begins with a dot.
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 INDEX_SCHEMES = ("http", "https")
 CHANNEL_SCHEMES = ("http", "https", "file")
 
@@ -152,6 +154,29 @@ def variable(text: str) -> str:
     return text
 
 
+def model(text: str) -> str:
+    """``NAME``, or ``OWNER/NAME`` as the hubs have it."""
+    if not _MODEL.fullmatch(text):
+        message = f"`{text}` is no name of a model, such as `Qwen/Qwen2-0.5B`"
+        raise wrong(message)
+    return text
+
+
+def revision(text: str) -> str:
+    if not re.fullmatch(NAME, text):
+        message = f"`{text}` is no revision: give a branch, a tag or a commit, in letters, digits, `.`, `_` and `-`"
+        raise wrong(message)
+    return text
+
+
+def model_path(text: str) -> str:
+    """Absolute: what is recorded of a profile is read from another folder than its own."""
+    if not filled(text).startswith(("/", "~/")):
+        message = f"`{text}` is no absolute path, nor one that begins with `~/`"
+        raise wrong(message)
+    return text
+
+
 def filled(text: str) -> str:
     if not text.strip():
         message = "must not be empty"
@@ -228,6 +253,9 @@ SpecifierText = Annotated[str, AfterValidator(specifier)]
 VersionText = Annotated[str, AfterValidator(version)]
 DistributionName = Annotated[str, AfterValidator(distribution)]
 NamePattern = Annotated[str, AfterValidator(pattern)]
+ModelName = Annotated[str, AfterValidator(model)]
+RevisionText = Annotated[str, AfterValidator(revision)]
+ModelPath = Annotated[str, AfterValidator(model_path)]
 ModuleName = Annotated[str, AfterValidator(module)]
 VariableName = Annotated[str, AfterValidator(variable)]
 PythonText = Annotated[str, AfterValidator(python)]

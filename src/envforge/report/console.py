@@ -22,6 +22,7 @@ from envforge.model.views import (
     InspectView,
     ListView,
     LockView,
+    ModelsView,
     ProfilesView,
     PruneView,
     RemoveView,
@@ -30,7 +31,7 @@ from envforge.model.views import (
     SuggestView,
 )
 
-from . import auditing, building, exporting, inspecting, looking, page, pruning, suggesting, taking
+from . import auditing, building, exporting, inspecting, looking, models, page, pruning, suggesting, taking
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -58,6 +59,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     ExportView: exporting.export,
     BundleView: exporting.bundle,
     SuggestView: suggesting.suggest,
+    ModelsView: models.models,
 }
 
 

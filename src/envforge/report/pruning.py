@@ -11,7 +11,13 @@ from envforge.model.views import Pruned, PruneView, Skipped, Unrestorable
 
 from . import page, words
 
-_KINDS = {"old": "old generations", "failed": "failed generations", "orphan": "left behind", "cache": "cache"}
+_KINDS = {
+    "old": "old generations",
+    "failed": "failed generations",
+    "orphan": "left behind",
+    "cache": "cache",
+    "model": "models",
+}
 _SHOWN = 8
 
 

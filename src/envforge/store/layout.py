@@ -21,6 +21,8 @@ _SWITCHING = re.compile(r"\.([A-Za-z0-9][A-Za-z0-9._-]*)\.switching", re.ASCII)
 _DISCARDED = re.compile(r"\.[1-9][0-9]{0,8}\.(pruned|repair)", re.ASCII)
 _LONGEST = 200
 _ADOPTED = "adopted"
+_GENERATIONS = "generations"
+_MODELS = "models"
 
 
 def check_name(name: str) -> str:
@@ -47,7 +49,7 @@ class Home:
 
     @property
     def generations_root(self) -> Path:
-        return self.root / "generations"
+        return self.root / _GENERATIONS
 
     @property
     def records_root(self) -> Path:
@@ -56,6 +58,11 @@ class Home:
     @property
     def locks_root(self) -> Path:
         return self.root / "locks"
+
+    @property
+    def models(self) -> Path:
+        """Models of every environment, by hub, name and revision."""
+        return self.root / _MODELS
 
     def link(self, name: str) -> Path:
         """The symlink that is the environment."""
@@ -264,6 +271,11 @@ class Home:
                 sync_folder(self.envs)
         except OSError as error:
             raise not_writable(link, error) from error
+
+
+def models_for(prefix: Path) -> Path | None:
+    """The models of the home whose ``generations/NAME/G`` is ``prefix``; None where that lies in none."""
+    return prefix.parents[2] / _MODELS if prefix.parent.parent.name == _GENERATIONS else None
 
 
 def planted(path: Path) -> EnvforgeError:
