@@ -29,6 +29,7 @@ from envforge.forge.trust import Recorded
 from envforge.model.errors import EnvforgeError
 from envforge.model.progress import Note
 from envforge.model.result import Result
+from envforge.model.state import FileRow
 from envforge.report.console import render
 from envforge.report.json import envelope
 from envforge.store import snapshots
@@ -274,10 +275,11 @@ def test_without_its_table_of_files_a_lock_still_restores(made: House) -> None:
 
 
 def test_kept_content_that_is_another_is_not_taken(shop: Shop) -> None:
-    recorded = Recorded(home=shop.home, name="small", generation=1)
     digest = "0" * 64
-    assert recorded.content(digest) is None
+    row = FileRow(path="bin/x", size=5, mtime=0, inode=0, sha256=digest)
+    recorded = Recorded(home=shop.home, name="small", generation=1, rows={row.path: row})
+    assert recorded.content(row.path, Path("/new")) is None
     place = shop.home.record("small", 1) / "contents"
     place.mkdir()
     (place / digest).write_text("other")
-    assert recorded.content(digest) is None
+    assert recorded.content(row.path, Path("/new")) is None

@@ -29,7 +29,14 @@ LONGEST_PREFIX = 255
 _SOLVE_LIMIT = 900.0
 _SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "linux-ppc64le", "s390x": "linux-s390x"}
 _ELSEWHERE = frozenset(
-    {"channel-not-found", "channel-unreachable", "channel-unauthorized", "package-gone", "hash-mismatch"}
+    {
+        "channel-not-found",
+        "channel-broken",
+        "channel-unreachable",
+        "channel-unauthorized",
+        "package-gone",
+        "hash-mismatch",
+    }
 )
 """Failures after which another mirror may do better."""
 _ENDINGS = (".tar.bz2", ".conda")
@@ -106,7 +113,7 @@ class Conda:
         Raises EnvforgeError.
         """
         if len(str(named or prefix)) > LONGEST_PREFIX:
-            raise prefix_too_long(named or prefix)
+            raise prefix_too_long(named or prefix, tried=prefix.is_relative_to(self.scratch))
         request = {
             "do": "install",
             "prefix": str(prefix),
@@ -228,8 +235,11 @@ class Conda:
         if "error" not in answer:
             raise EnvforgeError(
                 "engine-failed",
-                f"{what} failed: the process that installs conda packages ended with {completed.ending()}",
-                cause=completed.tail(),
+                f"{what}: the process that installs conda packages failed: {completed.ending()}",
+                cause=completed.tail() or None,
+                hint="run the same command again; what takes more memory than there is, is killed by SIGKILL"
+                if completed.signal == "SIGKILL"
+                else None,
             )
         raise self._failure(what, str(answer["error"]["kind"]), str(answer["error"]["message"]))
 
@@ -250,6 +260,8 @@ class Conda:
         status = re.search(r"HTTP status client error \((\d+)", words)
         code = status[1] if status else ""
         for holds, name, text, hint in (
+            ("strict channel priority" in words, "unsolvable", f"{what} cannot be solved with the packages of {named}",
+             "a package comes only from the first channel that has its name: put the one first that has what fits"),
             (kind == "unsolvable", "unsolvable", f"{what} cannot be solved with the packages of {named}",
              "loosen one of the specs, or add the channel that has the package"),
             ("no usable repodata cache" in words, "not-cached",
@@ -257,6 +269,10 @@ class Conda:
              "run it once without `--offline`"),
             ("No space left on device" in words, "disk-full", f"{what} filled the disk",
              "free some space (`df -h`), then run the same command again"),
+            ("no eligible writable layers" in words
+             or (str(self.cache) in words and re.search("Permission denied|Read-only file system", words) is not None),
+             "cache-not-writable", f"{what}: the cache `{self.cache.parent}` cannot be written",
+             "give it to your user, or set `cache` in the configuration or ENVFORGE_CACHE"),
             ("hash mismatch" in words.lower(), "hash-mismatch",
              f"{what} got a package whose sha256 is not the one that its channel states",
              "nothing of it was installed; ask the channel's keeper, or another mirror"),
@@ -265,11 +281,17 @@ class Conda:
              "nothing of it was installed; ask the channel's keeper"),
             (code in {"401", "403"}, "channel-unauthorized", f"{what}: a channel ({named}) refuses to answer",
              f"set {stem}_USERNAME and {stem}_PASSWORD, or an entry in netrc"),
-            (code == "404" and kind == "GatewayError", "channel-not-found",
+            ("could not find subdir" in words, "channel-not-found",
              f"{what}: one of the channels {named} is not there",
              f"check its name or URL: a channel has a repodata.json in `noarch` and `{self.platform}`"),
             (code == "404", "package-gone", f"{what}: a channel lists a package and does not have it",
              "wait until the mirror has caught up, or put `origin` at the end of its `mirrors`"),
+            ("HTTP status server error" in words, "channel-unreachable",
+             f"{what}: a channel ({named}) answers with an error of its own",
+             "try again later, or name a mirror of it under `mirrors` in the configuration"),
+            (re.search("failed to (parse|extract) repodata", words) is not None,
+             "channel-broken", f"{what}: what a channel ({named}) says that it has cannot be read",
+             "check its URL: a login page in its place looks so; else tell the channel's keeper"),
             ("error sending request" in words or "Request failed" in words, "channel-unreachable",
              f"{what}: a channel ({named}) gives no answer",
              "check the network and the channel's URL, or name a mirror of it under `mirrors` in the configuration"),
@@ -282,13 +304,16 @@ class Conda:
         return EnvforgeError("engine-failed", f"{what} failed", cause=words)
 
 
-def prefix_too_long(prefix: Path) -> EnvforgeError:
+def prefix_too_long(prefix: Path, *, tried: bool = False) -> EnvforgeError:
+    """``tried``: it is no environment's, but lies in the cache, where its Python is asked before anything is built."""
+    whose = "in the cache where Python is tried" if tried else "of the environment"
     return EnvforgeError(
         "prefix-too-long",
-        f"the path of the environment has {len(str(prefix))} characters, and conda packages have room for "
-        f"{LONGEST_PREFIX}",
+        f"the path {whose} has {len(str(prefix))} characters, and conda packages have room for {LONGEST_PREFIX}",
         cause=str(prefix),
-        hint="choose a home with a shorter path (`--home`), or a shorter name (`--name`)",
+        hint="choose a cache with a shorter path: `cache` in the configuration, or ENVFORGE_CACHE"
+        if tried
+        else "choose a home with a shorter path (`--home`), or a shorter name (`--name`)",
     )
 
 

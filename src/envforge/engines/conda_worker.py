@@ -8,6 +8,7 @@ interpreter down.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import warnings
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import rattler
 import rattler.config
@@ -159,9 +160,10 @@ class Work:
         if asked["with_pip"]:
             names = await gateway.names(channels, platforms)
             pip = any(name.normalized == "pip" for name in names)
+        specs = [rattler.MatchSpec(text) for text in asked["specs"]]
         found = await rattler.solve(
             channels,
-            [rattler.MatchSpec(text) for text in asked["specs"]] + ([rattler.MatchSpec("pip")] if pip else []),
+            specs + _strictly(specs, channels) + ([rattler.MatchSpec("pip")] if pip else []),
             gateway=gateway,
             platforms=platforms,
             locked_packages=[record(each) for each in asked["locked"]],
@@ -180,12 +182,16 @@ class Work:
             if leaves(each.get("python_site_packages_path") or ""):
                 raise LeavesError(each["fn"], each["python_site_packages_path"])
         package_cache = rattler.package_cache.PackageCache(pkgs)
-        if asked["offline"]:
+        local = {each["url"] for each in asked["records"] if urlsplit(each["url"]).scheme == "file"}
+        if asked["offline"] or local:
             index = await package_cache.index()
             needed = [each for each in asked["records"] if each.get("sha256") not in asked["brought"]]
-            absent = [each["fn"] for each in needed if not index.contains_record(record(each))]
-            if absent:
-                return {"absent": absent}
+            absent = [each for each in needed if not index.contains_record(record(each))]
+            if absent and asked["offline"]:
+                return {"absent": [each["fn"] for each in absent]}
+            for each in absent:
+                if each["url"] in local:
+                    insist_on_hash(each)
         await rattler.install(
             [record(each) for each in asked["records"]],
             target_prefix=asked["prefix"],
@@ -213,6 +219,27 @@ class Work:
             specs = [(text, rattler.MatchSpec(text)) for text in question["specs"]]
             left.append([text for text, spec in specs if not any(fits(spec, each) for each in records)])
         return {"unmatched": left}
+
+
+def _strictly(specs: list[rattler.MatchSpec], channels: list[rattler.Channel]) -> list[rattler.MatchSpec]:
+    """The bare names of ``specs``: of what is asked for, rattler else knows no package that does not fit, and so takes
+    one from a lower channel though a higher one has the name.
+    """
+    if len(channels) == 1:
+        return []
+    return [rattler.MatchSpec(spec.name.normalized) for spec in specs if spec.channel is None]
+
+
+def insist_on_hash(data: dict[str, Any]) -> None:
+    """Hash a package on a disk of this host, which rattler does not. Raises ValueError."""
+    place = Path(unquote(urlsplit(data["url"]).path))
+    if not data.get("sha256") or not place.is_file():
+        return
+    with place.open("rb") as file:
+        actual = hashlib.file_digest(file, "sha256").hexdigest()
+    if actual != data["sha256"]:
+        message = f"hash mismatch of {data['fn']}: {data['sha256']} is said, {actual} is there"
+        raise ValueError(message)
 
 
 def fits(spec: rattler.MatchSpec, found: rattler.RepoDataRecord) -> bool:

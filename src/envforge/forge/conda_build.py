@@ -64,3 +64,6 @@ class CondaBuild:
         """Write down what conda wants to know of the prefix besides its packages."""
         conda_notes.history(self.prefix, f"envforge: {self.profile.name}", before, after, asked)
         conda_notes.state(self.prefix, self.profile.variables)
+        for script in packages.unrun(self.prefix, before, after):
+            text = f"`{script}`, which conda would run now, is not run: no package's scripts are"
+            self.shop.tell(Note(text=text, level="warning"))

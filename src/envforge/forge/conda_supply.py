@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from envforge.model.errors import EnvforgeError
 from envforge.model.progress import Working
 from envforge.model.repair import Lost, Restoration
+from envforge.model.state import packages as packages_of
 from envforge.model.state import shown
 from envforge.probe import drift as drifts
 from envforge.probe import hashing
+from envforge.probe.conda_meta import MOVED
 
 from . import packages
 from .supply import Place, Supplied
@@ -33,6 +35,9 @@ class CondaSupply(Place):
         self.shop.tell(Working(what=f"fetching the files of {len(keys)} conda packages"))
         try:
             state = packages.with_python({key: self.whole.state[key] for key in keys}, self.whole.state)
+            if any(row.path.startswith(MOVED) for row in self.whole.files):
+                # What makes way for another's file does so only beside it.
+                state = packages_of(self.whole.state)
             engine = packages.engine(self.work)
             # Of what was adopted, the files name the place where it lies.
             named = self.prefix.readlink() if self.prefix.is_symlink() else self.prefix

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
@@ -151,13 +152,23 @@ def virtual(host: Machine) -> tuple[tuple[str, str, str], ...]:
 
 
 def specs(profile: Profile, steps: int = 0) -> tuple[str, ...]:
-    """The match specs that hold after the first ``steps`` steps; of a package, what was asked for last."""
+    """The match specs that hold after the first ``steps`` steps: of a package those of the last list that names it, but
+    the profile's `python` always.
+    """
     wanted = profile.python
     if re.fullmatch(r"\d+\.\d+", wanted):
         wanted = f"{wanted}.*"
-    python = f"python {wanted.replace(' ', '')}"
-    more = (spec for step in profile.steps[:steps] if step.action is Action.CONDA for spec in step.arguments)
-    return tuple({spec_name(spec): spec for spec in (python, *profile.conda.packages, *more)}.values())
+    asked: dict[str, list[str]] = {}
+    for each in (profile.conda.packages, *_of_steps(profile, steps)):
+        named: dict[str, list[str]] = {}
+        for spec in each:
+            named.setdefault(spec_name(spec), []).append(spec)
+        asked |= named
+    return tuple(dict.fromkeys((f"python {wanted.replace(' ', '')}", *chain.from_iterable(asked.values()))))
+
+
+def _of_steps(profile: Profile, steps: int) -> Iterator[tuple[str, ...]]:
+    return (step.arguments for step in profile.steps[:steps] if step.action is Action.CONDA)
 
 
 def _python(profile: Profile, wanted: State) -> str:
@@ -176,9 +187,19 @@ def _tried(shop: Shop, engine: Conda, wanted: State, prefix: Path, what: str) ->
     found = prefixes.look(prefix)
     shop.tell(Working(what=None))
     python = str(prefix / "bin" / "python")
+    try:
+        facts, base = interpreter.facts(python), str(interpreter.ask(python)["base"])
+    except EnvforgeError as error:
+        version = wanted[package_key("python")].version
+        raise EnvforgeError(
+            "python-broken",
+            f"the Python {version} that {what} brings does not work on this machine",
+            cause=error.cause or error.message,
+            hint="ask for another build or version of it: `python` in the profile, or a match spec in `conda.packages`",
+        ) from error
     return Ground(
-        facts=interpreter.facts(python),
-        python=str(interpreter.ask(python)["base"]),
+        facts=facts,
+        python=base,
         conda=engine,
         state={**wanted, **distributions(found.state)},
         metadata=stubs.metadata(prefix),

@@ -172,6 +172,13 @@ def _brought(
     )
 
 
+def unrun(prefix: Path, before: State, after: State) -> tuple[str, ...]:
+    """Of the packages that are new in ``after``, the scripts that conda would have run once they were there."""
+    new = (change.name for change in differences(packages(before), packages(after)) if change.after is not None)
+    scripts = (f"bin/.{shown(name)}-post-link.sh" for name in new)
+    return tuple(script for script in scripts if (prefix / script).exists())
+
+
 def with_python(entering: State, wanted: State) -> State:
     """Where a package of Python modules is laid out depends on the Python."""
     python = package_key("python")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from envforge.model.errors import EnvforgeError
 from envforge.model.snapshot import Snapshot
-from envforge.model.state import Distribution, FileRow, Observation, State
+from envforge.model.state import Distribution, FileRow, Observation, State, is_package
 from envforge.probe import hashing
 from envforge.probe import prefix as prefixes
 from envforge.store import contents
@@ -43,12 +45,16 @@ class Recorded:
         there = self.state.get(item.name)
         return there is not None and there.sha256 == item.sha256
 
-    def content(self, sha256: str) -> bytes | None:
-        """Kept bytes; None where they are not, or damaged."""
+    def content(self, path: str, prefix: Path) -> bytes | None:
+        """What lay at ``path``, as it is in ``prefix``: scripts name theirs. None where it is not kept, or damaged."""
         try:
-            return contents.read(self.home, self.name, self.generation, sha256)
+            kept = contents.read(self.home, self.name, self.generation, self.rows[path].sha256 or "")
         except EnvforgeError:
             return None
+        own = self.home.prefix(self.name, self.generation)
+        # Of what was adopted, they name the place where it lies.
+        names = b"|".join(re.escape(os.fsencode(each)) for each in (own, own.resolve()))
+        return re.sub(rb"(?:" + names + rb")(?![^/\s\"'])", lambda _: os.fsencode(prefix), kept)
 
 
 class Trust:
@@ -82,9 +88,9 @@ class Trust:
         fresh = {name for name in damaged if self._is_new(expected[name])}
         self.lies = {**self.lies, **{name: damaged[name] for name in fresh}}
         found = {name: paths for name, paths in damaged.items() if name not in fresh}
-        for row in self._strangers(observation):
-            for name in set(row.owners) & names:
-                found[name] = (*found.get(name, ()), row.path)
+        for path, owners, _ in self._strangers(observation):
+            for name in set(owners) & names:
+                found[name] = (*found.get(name, ()), path)
         return found
 
     def _is_new(self, item: Distribution) -> bool:
@@ -115,17 +121,25 @@ class Trust:
             if (now[path] != witness[path].sha256 if path in witness else inner(path) not in lies)
         ]
 
-    def _strangers(self, observation: Observation) -> list[FileRow]:
-        """Files of several owners, the same as were recorded, that hold other bytes than those did."""
-        rows = self._recorded.rows if self._recorded is not None else {}
-        return [
-            row
-            for row in observation.files
-            if len(row.owners) > 1
-            and row.path in rows
-            and (row.owners, row.link) == (rows[row.path].owners, None)
-            and row.sha256 != rows[row.path].sha256
-        ]
+    def _strangers(self, observation: Observation) -> list[tuple[str, tuple[str, ...], bytes | None]]:
+        """Files of several owners, the same as were recorded, that hold other bytes than those did: path, owners, and
+        what is to lie there if that is kept.
+
+        Which of conda packages wins depends on nothing but the packages.
+        """
+        if self._recorded is None:
+            return []
+        rows, found = self._recorded.rows, []
+        for row in observation.files:
+            known = rows.get(row.path)
+            if known is None or len(row.owners) < 2 or (row.owners, row.link) != (known.owners, None):
+                continue
+            if row.sha256 == known.sha256 or all(map(is_package, row.owners)):
+                continue
+            content = self._recorded.content(row.path, self._prefix)
+            if content is None or hashlib.sha256(content).hexdigest() != row.sha256:
+                found.append((row.path, row.owners, content))
+        return found
 
     def put_back(self, observation: Observation) -> tuple[str, ...]:
         """Where several wheels bring one path, let the one win that won then; the paths that were exchanged.
@@ -133,12 +147,10 @@ class Trust:
         Raises OSError.
         """
         done = []
-        for row in self._strangers(observation):
-            assert self._recorded is not None  # noqa: S101 - else there is none
-            content = self._recorded.content(self._recorded.rows[row.path].sha256 or "")
+        for path, _, content in self._strangers(observation):
             if content is not None:
-                _exchange(self._prefix / row.path, content)
-                done.append(row.path)
+                _exchange(self._prefix / path, content)
+                done.append(path)
         return tuple(done)
 
     def witnessed(self, observation: Observation, expected: State) -> Observation:

@@ -13,12 +13,14 @@ class Claims:
 
     ``single``: path -> its one owner (as a 1-tuple) and its row, ``path,hash``. ``shared``: path -> owner -> the hash
     as the RECORD writes it, empty if none. ``outside``: owner -> rows that leave the prefix, which are not
-    followed. Bytecode without a hash belongs to nobody.
+    followed. ``moved``: path -> owner -> the hash of a file of its own that lies elsewhere, since another's lies there.
+    Bytecode without a hash belongs to nobody.
     """
 
     single: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     shared: dict[str, dict[str, str]] = field(default_factory=dict)
     outside: dict[str, list[str]] = field(default_factory=dict)
+    moved: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def add(self, path: str, owner: tuple[str, ...], row: str) -> None:
         """One more row; ``owner`` as a 1-tuple."""
@@ -31,6 +33,14 @@ class Claims:
             return
         del self.single[path]
         self.shared[path] = {first[0][0]: declared(first[1]), owner[0]: declared(row)}
+
+    def rivals(self) -> dict[str, dict[str, str]]:
+        """Path -> owner -> hash, as of ``shared``, of all that several bring, be it moved away or not."""
+        found = {path: dict(owners) for path, owners in self.shared.items()}
+        for path, owners in self.moved.items():
+            there = {owner: declared(row) for (owner,), row in [self.single[path]]} if path in self.single else {}
+            found[path] = {**found.get(path, there), **owners}
+        return found
 
     def __contains__(self, path: object) -> bool:
         return path in self.single or path in self.shared

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,12 @@ from .claims import Claims
 from .sites import names
 
 FOLDER = "conda-meta"
+MOVED = "__clobbers__/"
+"""Where rattler puts a file of a package whose path another package has."""
 _SOFT = "softlink"
 _SCRIPT = "unix_python_entry_point"
 _TOKEN = re.compile(r"/t/[^/]+/")
+_NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 # What became of the package in this prefix.
 _OF_THE_PREFIX = frozenset({
     "auth", "extracted_package_dir", "files", "link", "package_tarball_full_path", "paths_data", "prefix_record_schema",
@@ -32,6 +36,7 @@ class Record:
 
     ``channel``: its URL; ``files``: path in the prefix -> sha256 (hex) of what lies there, None where nothing says it
     (links, and bytecode that was compiled here). ``contents``: a digest of what the package holds, free of the prefix.
+    ``moved``: likewise, what the package brings to paths where another package's file lies, so that its own made way.
     ``requested``: somebody asked for it by name. ``repodata``: what its channel said of it, as JSON; None where that is
     too little to get the very same again.
     """
@@ -47,6 +52,7 @@ class Record:
     size: int | None
     requested: bool
     files: Mapping[str, str | None]
+    moved: Mapping[str, str | None]
     contents: str
     repodata: str | None
 
@@ -68,10 +74,13 @@ def read(root: str, sites: Iterable[str], unreadable: dict[str, str], broken: li
             continue
         path = f"{FOLDER}/{entry}"
         try:
+            if not stat.S_ISREG(os.lstat(f"{root}/{path}").st_mode):
+                broken.append(path)
+                continue
             found.append(parse(path, _text(f"{root}/{path}"), site))
         except OSError as error:
             unreadable[path] = error.strerror or str(error)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except _NO_RECORD:
             broken.append(path)
     return tuple(found)
 
@@ -83,16 +92,16 @@ def witness(root: str, path: str, sha256: str, sites: Iterable[str]) -> Record |
         if hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest() != sha256:
             return None
         return parse(path, text, next(iter(sites), "lib/python/site-packages"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, *_NO_RECORD):
         return None
 
 
 def parse(path: str, text: str, site: str) -> Record:
-    """Raises ValueError, KeyError, TypeError or AttributeError where ``text`` is no record."""
+    """Raises what `_NO_RECORD` lists where ``text`` is none."""
     data: dict[str, Any] = json.loads(text)
     entries = list(_entries(data))
     requested = data.get("requested_specs") or data.get("requested_spec")
-    lines = sorted(f"{entry['_path']},{_kept(entry)}" for entry in entries)
+    lines = sorted(f"{_meant(entry)},{_kept(entry)}" for entry in entries)
     return Record(
         path=path,
         name=str(data["name"]),
@@ -105,6 +114,7 @@ def parse(path: str, text: str, site: str) -> Record:
         size=data["size"] if isinstance(data.get("size"), int) else None,
         requested=bool(requested) and requested != "None",
         files={placed(str(entry["_path"]), site): _hash(entry) for entry in entries if _is_file(entry)},
+        moved={placed(_meant(entry), site): _hash(entry) for entry in entries if _meant(entry) != entry["_path"]},
         contents=hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest(),
         repodata=_repodata(data),
     )
@@ -139,10 +149,14 @@ def claim(record: Record, owner: str, claims: Claims) -> None:
     """
     key = (owner,)
     claims.add(record.path, key, f"{record.path},")
+    # Who installs writes these, whatever a package brings.
+    notes = {f"{FOLDER}/history", f"{FOLDER}/state"}
+    for path, sha256 in record.moved.items():
+        claims.moved.setdefault(path, {})[owner] = _row(sha256) if sha256 else ""
     for path, sha256 in record.files.items():
         if path.startswith("/") or ".." in path.split("/"):
             claims.outside.setdefault(owner, []).append(path)
-        elif sha256 is not None or not path.endswith(".pyc"):
+        elif (sha256 is not None or not path.endswith(".pyc")) and path not in notes:
             claims.add(path, key, f"{path},{_row(sha256) if sha256 else ''}")
 
 
@@ -158,6 +172,11 @@ def _entries(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     else:
         # Records of old condas have names only.
         yield from ({"_path": path} for path in data.get("files", ()))
+
+
+def _meant(entry: Mapping[str, Any]) -> str:
+    """The path that the package has for a file, which may have had to make way for another's."""
+    return str(entry.get("original_path") or entry["_path"])
 
 
 def _is_file(entry: Mapping[str, Any]) -> bool:

@@ -65,7 +65,7 @@ def _look(root: str) -> Observation:
     state = {key: _package(key, record, tree) for key, record in records.items()}
     state |= {info.name: _distribution(info, contents, record, tree) for info, contents, record in found}
     files = tree.files()
-    clashes = tuple(clash for path in sorted(claims.shared) if (clash := _clash(path, claims, tree)))
+    clashes = tuple(clash for path, rivals in sorted(claims.rivals().items()) if (clash := _clash(path, rivals, tree)))
     return Observation(
         state=dict(sorted(state.items())),
         files=files,
@@ -81,13 +81,26 @@ def _records(
 ) -> dict[str, conda_meta.Record]:
     """Key -> what conda-meta says of the package, its files claimed."""
     broken: list[str] = []
-    records = {package_key(record.name): record for record in conda_meta.read(root, sites, unreadable, broken)}
+    records: dict[str, conda_meta.Record] = {}
+    for record in conda_meta.read(root, sites, unreadable, broken):
+        key = package_key(record.name)
+        if key not in records:
+            records[key] = record
+            continue
+        lesser, records[key] = sorted((records[key], record), key=lambda each: _whole(root, each))
+        debris.append(Debris(kind="leftover", name=lesser.name, path=lesser.path))
     for path in broken:
         name = path.rpartition("/")[2].removesuffix(".json").rsplit("-", 2)[0]
         debris.append(Debris(kind="record-missing", name=name, path=path))
     for key, record in records.items():
         conda_meta.claim(record, key, claims)
     return records
+
+
+def _whole(root: str, record: conda_meta.Record) -> tuple[bool, int]:
+    """How much speaks for one of two records of a package: its name, and how many of its files are there."""
+    named = record.path.endswith(f"/{record.name}-{record.version}-{record.build}.json")
+    return named, sum(os.path.lexists(f"{root}/{path}") for path in record.files if "\0" not in path)
 
 
 def _bringer(info: Info, claims: Claims) -> str | None:
@@ -264,12 +277,12 @@ def _distribution(info: Info, contents: Contents | None, package: conda_meta.Rec
     )
 
 
-def _clash(path: str, claims: Claims, tree: Tree) -> Clash | None:
+def _clash(path: str, rivals: Mapping[str, str], tree: Tree) -> Clash | None:
     """Two owners that declare different bytes, or one that declares none of what the other declares and lies there.
 
     Owners that agree are no clash even where the bytes are others: that is a modified file.
     """
-    declared = {name: hexadecimal(value) for name, value in sorted(claims.shared[path].items())}
+    declared = {name: hexadecimal(value) for name, value in sorted(rivals.items())}
     wanted = set(declared.values())
     hashes = wanted - {None}
     actual = tree.sha256(path)

@@ -7,7 +7,7 @@ from typing import Any
 
 from envforge.model.drift import Drift, FileDrift
 from envforge.model.finding import Finding, Severity
-from envforge.model.state import Distribution, FileRow, package_key, shown
+from envforge.model.state import Distribution, FileRow, is_package, package_key, shown
 
 from .wording import called
 
@@ -113,7 +113,8 @@ def _changed(drift: Drift, name: str, files: Sequence[FileDrift]) -> Finding:
         what = " and ".join(word for word in ("build", "source", "contents") if word in differ)
         text = f"{called(before)} is not what was recorded: the same version with another {what}"
     else:
-        text = f"{called(before)} has another RECORD than was recorded, though it declares the same contents"
+        record = "record in conda-meta" if is_package(name) else "RECORD"
+        text = f"{called(before)} has another {record} than was recorded, though it declares the same contents"
     lost = _gone(files)
     if lost:
         text += f"; {_counted(lost)} gone"

@@ -38,13 +38,14 @@ def _missing(debris: Debris) -> Finding:
 
 
 def _outside(debris: Debris) -> Finding:
+    whose = ("conda-meta", "package") if debris.path.startswith("conda-meta/") else ("the RECORD", "wheel")
     number = "a file" if len(debris.rows) == 1 else f"{len(debris.rows)} files"
     return Finding(
         id="record-missing",
         severity=Severity.WARNING,
         subject=debris.name,
         aspect=f"{debris.path} outside",
-        message=f"the RECORD of `{debris.name}` claims {number} outside the environment (`{debris.rows[0]}`): "
+        message=f"{whose[0]} of `{debris.name}` claims {number} outside the environment (`{debris.rows[0]}`): "
         "envforge does not follow it there, an uninstall by another tool may",
         evidence={
             "guard": WHOLE_DISTRIBUTIONS,
@@ -52,5 +53,5 @@ def _outside(debris: Debris) -> Finding:
             "rows": list(debris.rows[:_SHOWN]),
             "count": len(debris.rows),
         },
-        remedy="do not uninstall it with other tools; tell whoever made its wheel",
+        remedy=f"do not uninstall it with other tools; tell whoever made its {whose[1]}",
     )
