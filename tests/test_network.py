@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kit.check import contract
+from kit.check import contract, errors
 from kit.cli import PYTHON, Answer, Cli, finish
 from kit.hub import Hub, serve
 
@@ -62,6 +62,41 @@ def test_an_index_is_substituted_and_its_loss_is_told(tmp_path: Path) -> None:
     assert [finding["id"] for finding in built["steps"][0]["opens"]] == ["hold-violated"]
     assert built["steps"][2]["heals"] == ["hold-violated"]
     assert built["steps"][0]["changes"] == plan["steps"][0]["changes"]
+
+
+@pytest.mark.slow
+def test_a_model_made_on_the_spot_generates(tmp_path: Path) -> None:
+    """The real torch and transformers, several gigabytes of them, on the CPU."""
+    cli = Cli(root=tmp_path)
+    model = tmp_path / "model"
+    maker = Path(__file__).parent / "kit/tiny_model.py"
+    asked = {"engine": "transformers", "model": str(model), "prompt": "once upon a time", "dtype": "float32"}
+    profile = {
+        "schema": 1,
+        "name": "speaking",
+        "python": PYTHON,
+        "steps": [
+            {"name": "all", "install": ["torch", "transformers"]},
+            {"name": "model", "run": ["python", str(maker), str(model)]},
+        ],
+        "smoke": [
+            {"name": "cpu", "generate": asked, "device": "cpu"},
+            {"name": "other", "generate": {**asked, "expect": "words that it does not know"}, "device": "cpu"},
+            {"name": "card", "generate": asked},
+        ],
+    }
+    (cli.work / "profiles/speaking.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+    child = cli.start("create", "speaking")
+    out, err = child.communicate(timeout=1800)
+    built = done(Answer(("create", "speaking"), child.returncode, out, err), 3)
+    ran, other, card = built.data["smoke"]
+    assert ran["ok"], str(built)
+    assert ran["generated"]["text"] == other["generated"]["text"] != ""
+    assert ran["generated"]["attention"] == "sdpa"
+    assert ran["generated"]["memory"] > 100 << 20
+    assert "is not in what it generated" in other["ending"]
+    assert card["skipped"] == "no GPU was found"
+    assert errors(built) == {("smoke-failed", "other")}
 
 
 @pytest.mark.parametrize("huggingface", ["huggingface_hub", "huggingface_hub<1"])

@@ -25,6 +25,7 @@ path demo
 audit demo --deep
 inspect demo
 suggest demo
+smoke demo
 repair demo
 accept demo
 lock demo
@@ -50,7 +51,12 @@ def test_every_verb(tmp_path: Path) -> None:
     venv.create(cli.work / "place", symlinks=True)
     with serve({"pypi": Index(artefacts=[Wheel(name="six", version="1.0.0")])}) as server:
         (cli.work / "requirements.txt").write_text(f"-i {server.url('pypi')}\nsix\n")
-        answers = {line: ended(cli.run(*line.split())) for line in STORY}
+        answers = {}
+        for line in STORY:
+            answers[line] = ended(cli.run(*line.split()))
+            if line.startswith("import"):
+                with (cli.work / "profiles/demo.yaml").open("a") as draft:
+                    draft.write("smoke: [{import: [six]}]\n")
         ran = cli.run("run", "demo", "--", "python", "-c", "import six; print(six.__version__)")
     shipped = {each["name"]: each["problem"] for each in answers["profiles"].data["profiles"]}
     assert shipped.items() >= {"quickstart": None, "xinv100": None}.items(), "with the recipes that they name"

@@ -171,7 +171,7 @@ CASES: dict[str, tuple[str, list[str]]] = {
     ),
     "smoke check of no kind": (
         "smoke: [{name: a}]",
-        ["4:9: a smoke check needs a kind: one of `import`, `python`, `command`"],
+        ["4:9: a smoke check needs a kind: one of `import`, `python`, `command`, `generate`"],
     ),
     "smoke check of two kinds": (
         "smoke: [{import: [a], python: b}]",
@@ -182,6 +182,35 @@ CASES: dict[str, tuple[str, list[str]]] = {
     "time limit without end": (
         "smoke: [{python: a, timeout: .inf}]",
         ["4:30: expected a number, found the number `.inf`"],
+    ),
+    "generate": ("smoke: [{generate: a}]", ["4:20: expected a mapping, found the string `a`"]),
+    "generate without what it needs": (
+        "smoke: [{generate: {engine: vllm, modell: a}}]",
+        ["4:20: `prompt` is missing", "4:35: unknown key `modell`; did you mean `model`?"],
+    ),
+    "generate with what is unknown": (
+        "smoke: [{generate: {engine: vlm, model: a, prompt: b, dtype: half}, device: rocm}]",
+        [
+            "4:29: expected `vllm` or `transformers`, found the string `vlm`; did you mean `vllm`?",
+            "4:62: expected `auto`, `float16`, `bfloat16` or `float32`, found the string `half`",
+            "4:77: expected `cuda` or `cpu`, found the string `rocm`",
+        ],
+    ),
+    "generate with nothing to say": (
+        "smoke: [{generate: {engine: vllm, model: ./a, prompt: '', expect: 3}}]",
+        [
+            "4:42: `./a` is no model: give an absolute path, or a hub's name such as `owner/name`",
+            "4:55: must not be empty",
+            '4:67: expected a string, found the number `3`: quote it, `"3"`',
+        ],
+    ),
+    "generate and another kind": (
+        "smoke: [{import: [a], generate: {engine: vllm, model: a, prompt: b}}]",
+        ["4:23: a smoke check has exactly one kind, this one has `import` and `generate`"],
+    ),
+    "vLLM on the CPU": (
+        "smoke: [{generate: {engine: vllm, model: a, prompt: b}, device: cpu}]",
+        ["4:57: `device: cpu` is only for the engine `transformers`: vLLM needs a card"],
     ),
     "model's name": (
         "models: [{name: ../a, from: huggingface}]",
@@ -226,10 +255,6 @@ CASES: dict[str, tuple[str, list[str]]] = {
     "relative path of a model": (
         "models: [{name: a, from: path, path: a/b}]",
         ["4:38: `a/b` is no absolute path, nor one that begins with `~/`"],
-    ),
-    "generate": (
-        "smoke: [{generate: a}]",
-        ["4:10: `generate` is not there yet: it comes with a later release; use `python` or `command`"],
     ),
     "compute capability": (
         "gpu: {compute_capability: '7.0'}",

@@ -12,7 +12,10 @@ from envforge.model.profile import (
     Action,
     Backend,
     Conda,
+    Device,
     Forbid,
+    Generate,
+    Generator,
     Gpu,
     Guard,
     Hold,
@@ -144,8 +147,31 @@ def smokes(draw: st.DrawFn, name: str) -> Smoke:
         SmokeKind.IMPORT: some(st.sampled_from(["a", "a.b_c"]), 1),
         SmokeKind.PYTHON: TEXT.map(lambda text: (text,)),
         SmokeKind.COMMAND: some(TEXT, 1),
+        SmokeKind.GENERATE: st.just(()),
     }[kind]
-    return Smoke(kind=kind, arguments=draw(arguments), name=name, timeout=draw(st.floats(0.1, 1e6)))
+    generate = draw(generates()) if kind is SmokeKind.GENERATE else None
+    devices = [Device.CUDA] if generate is not None else [None, Device.CUDA, Device.CPU]
+    if generate is not None and generate.engine is Generator.TRANSFORMERS:
+        devices.append(Device.CPU)
+    return Smoke(
+        kind=kind,
+        arguments=draw(arguments),
+        name=name,
+        timeout=draw(st.floats(0.1, 1e6)),
+        device=draw(st.sampled_from(devices)),
+        generate=generate,
+    )
+
+
+@st.composite
+def generates(draw: st.DrawFn) -> Generate:
+    return Generate(
+        engine=draw(st.sampled_from(Generator)),
+        model=draw(st.sampled_from(["/models/a b", "owner/name-1.5b", "name"])),
+        prompt=draw(TEXT),
+        dtype=draw(st.sampled_from(["auto", "float16", "bfloat16", "float32"])),
+        expect=draw(MAYBE),
+    )
 
 
 @st.composite

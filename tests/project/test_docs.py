@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from envforge.cli.app import VERBS, build
-from envforge.model import draft, machine, views
+from envforge.model import draft, machine, smoked, views
 from envforge.model.finding import FINDING_IDS
 from envforge.profiles import forms, loader, settings
 from envforge.profiles.settings_form import SettingsForm
@@ -179,7 +179,7 @@ FORMS: dict[str, tuple[type[forms.Form], ...]] = {
     "guards": (forms.GuardForm,),
     "ignore": (forms.IgnoreForm,),
     "releases": (forms.KnownReleaseForm,),
-    "smoke": (forms.SmokeForm,),
+    "smoke": (forms.SmokeForm, forms.GenerateForm),
     "models": (forms.ModelForm,),
     "Recipes": (forms.RecipeForm, forms.ParameterForm, forms.ReleaseForm),
 }
@@ -250,6 +250,8 @@ def values() -> Iterator[type[Any]]:
             yield value
     yield from (machine.Machine, machine.Card, machine.Interpreter, machine.Ambient)
     yield from (draft.Imported, draft.ImportNote)
+    yield from (smoked.SmokeView, smoked.Proved, smoked.Compared, smoked.Beside, smoked.Smoked, smoked.Kept)
+    yield smoked.Generated
 
 
 @pytest.mark.parametrize("value", tuple(values()), ids=lambda value: value.__name__)

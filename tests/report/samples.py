@@ -6,7 +6,8 @@ from envforge.model.finding import Finding, Severity
 from envforge.model.plan import Because, Change, GuardVerdict, Plan, StepPlan, Verdict
 from envforge.model.profile import Action, Profile, Smoke, SmokeKind, Step
 from envforge.model.progress import StepDone
-from envforge.model.result import Build, SmokeResult
+from envforge.model.result import Build
+from envforge.model.smoked import SmokeResult
 from envforge.model.state import Distribution
 
 MEGA = 1_000_000

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envforge.model.export import Subject
-from envforge.model.profile import Action, Gpu, Index, Profile, Smoke, SmokeKind, Step
+from envforge.model.profile import Action, Device, Generate, Generator, Gpu, Index, Profile, Smoke, SmokeKind, Step
 from envforge.model.state import Distribution, Origin, State
 from envforge.report.exports import RENDERERS, dockerfile, requirements, script, smoke, stages, systemd
 
@@ -150,6 +150,19 @@ def test_a_check_cannot_end_the_file_that_holds_it() -> None:
     text = only("dockerfile", subject({}, smoke=(check,)))
     assert "COPY <<'END_' /opt/demo/smoke.sh\n" in text
     assert "\nEND_\nHEALTHCHECK" in text
+
+
+def test_a_check_that_generates_is_told_to_be_lost() -> None:
+    asked = Generate(engine=Generator.VLLM, model="a/b", prompt="x")
+    generates = Smoke(kind=SmokeKind.GENERATE, arguments=(), name="it speaks", device=Device.CUDA, generate=asked)
+    other = Smoke(kind=SmokeKind.IMPORT, arguments=("six",), name="six", device=Device.CPU)
+    for form in ("dockerfile", "script"):
+        both = RENDERERS[form](subject({}, smoke=(generates, other)))
+        assert "the smoke checks that generate with a model: `it speaks`" in both.lost
+        assert "CUDA_VISIBLE_DEVICES= timeout 300 python -c 'import six'" in "".join(both.files.values())
+        alone = "".join(RENDERERS[form](subject({}, smoke=(generates,))).files.values())
+        assert "HEALTHCHECK" not in alone
+        assert "smoke checks" not in alone
 
 
 @given(TEXTS)

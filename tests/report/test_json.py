@@ -66,7 +66,15 @@ def test_a_build_tells_what_was_done() -> None:
     assert [step["name"] for step in data["steps"]] == ["base", "tool", "pin"]
     assert data["steps"][1]["builds"] == ["old-1.0.tar.gz"]
     assert data["smoke"] == [
-        {"name": "import transformers", "ok": True, "ending": "exit status 0", "tail": "", "seconds": 0.4}
+        {
+            "name": "import transformers",
+            "ok": True,
+            "skipped": None,
+            "ending": "exit status 0",
+            "tail": "",
+            "seconds": 0.4,
+            "generated": None,
+        }
     ]
 
 

@@ -19,7 +19,7 @@ from .session import Globals
 
 VERBS = (
     "profiles", "machine", "plan", "create", "update", "list", "show", "path", "history", "diff", "inspect",
-    "audit", "suggest", "repair", "accept", "adopt", "import", "rebuild", "rollback", "run", "models", "seal",
+    "audit", "suggest", "smoke", "repair", "accept", "adopt", "import", "rebuild", "rollback", "run", "models", "seal",
     "unseal", "lock", "export", "bundle", "prune", "remove",
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.machine import Card, Machine, Slice
@@ -50,6 +50,52 @@ def variables(
         return {}
     _tell(shop, profile, host, choices, chosen=bool(words))
     return exported(choices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What smoke checks see. ``why``: why there is no card for them, where ``choices`` is empty; None where any is.
+
+    ``variables``: what makes CUDA see those cards; empty where everything may be seen.
+    """
+
+    choices: tuple[Choice, ...] = ()
+    why: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(_called(choice.card) for choice in self.choices)
+
+    @property
+    def first(self) -> str | None:
+        """The UUID of the card, or of the part of one, that a program takes which asks for one."""
+        if not self.choices:
+            return None
+        return next((part.uuid for part in self.choices[0].parts), self.choices[0].card.uuid)
+
+
+def sight(shop: Shop, profile: Profile, before: Mapping[str, str], *, gpu: str | None) -> Sight:
+    """The cards that ``gpu`` names, else those of ``before``'s CUDA_VISIBLE_DEVICES, else all that ``profile`` is for.
+
+    Raises UsageError ``usage`` and EnvforgeError ``gpu-not-there`` for what ``gpu`` says, and for nothing else.
+    """
+    said = before[VISIBLE] or "none" if gpu is None and VISIBLE in before else gpu
+    words = _words(said)
+    if words == ("none",):
+        return Sight(why=f"`{'--gpu none' if gpu is not None else VISIBLE}` hides every GPU", variables={VISIBLE: ""})
+    host = machines.look(shop.home.root, software=False)
+    try:
+        choices = choose(profile, words, host)
+    except EnvforgeError as error:
+        if gpu is not None:
+            raise
+        return Sight(why=f"{VISIBLE}: {error.message}", variables={VISIBLE: ""})
+    if choices:
+        return Sight(choices=choices, variables=exported(choices))
+    reasons = matching.fits(profile, host).reasons
+    failed = f"GPUs: {host.gpus_status}" if host.gpus_status.startswith("failed") else "no GPU was found"
+    return Sight(why="; ".join(reasons) or failed)
 
 
 def seconds(text: str) -> float:

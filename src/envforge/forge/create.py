@@ -17,7 +17,8 @@ from envforge.model.machine import Machine
 from envforge.model.plan import Plan, StepPlan
 from envforge.model.profile import Backend, Profile
 from envforge.model.progress import Note, StepDone, Working
-from envforge.model.result import Build, Result, SmokeResult
+from envforge.model.result import Build, Result
+from envforge.model.smoked import SmokeResult
 from envforge.model.state import State
 from envforge.probe import launch, pythons, stubs
 from envforge.probe import machine as machines
@@ -27,7 +28,7 @@ from envforge.store.layout import check_name
 from envforge.store.locking import hold
 from envforge.system import clock
 
-from . import condas, quarantining, sealing, smoke
+from . import condas, proof, quarantining, sealing
 from .bench import Bench, bench
 from .executor import Executor, Stopped
 from .generations import put_in_place
@@ -282,14 +283,20 @@ class _Maker:
             return (), (*executor.timeline.findings, *general)
         if not self._profile.smoke:
             return (), (*executor.timeline.findings, *general)
-        checks = smoke.run(executor.prefix, self._profile, self._shop.tell, executor.logs / "smoke.log")
+        ran = proof.run(self._shop, executor.prefix, self._profile, executor.logs / "smoke.log", building=True)
+        checks = ran.results
         executor.check_links("the smoke checks")
         hurt = executor.damage("the smoke checks")
         for check_result in checks:
             executor.journal.append(
-                "smoke", name=check_result.smoke.name, ok=check_result.ok, ending=check_result.ending
+                "smoke",
+                name=check_result.smoke.name,
+                ok=check_result.ok,
+                ending=check_result.ending,
+                skipped=check_result.skipped,
             )
-        return checks, (*executor.timeline.findings, *smoke.findings(checks), *hurt, *general)
+        proof.remember(self._shop, self._name, executor.generation, ran)
+        return checks, (*executor.timeline.findings, *proof.findings(checks), *hurt, *general)
 
     def _seal(self, generation: int) -> None:
         """Close what is proved, before it goes into use. Raises EnvforgeError."""

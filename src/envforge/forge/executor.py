@@ -69,7 +69,7 @@ class Executor:
         self._work = work
         self._profile = profile
         self._name = name
-        self._generation = generation
+        self.generation = generation
         self._host = host
         self._recorder = Recorder(
             shop=shop, work=work, name=name, generation=generation, driver=host.driver, cards=cards(profile, host)
@@ -208,7 +208,7 @@ class Executor:
     def judge_compiled(self) -> None:
         """What compiled files need and GPUs can run, as a last moment: too costly a look for every step."""
         self._shop.tell(Working(what="looking at compiled files"))
-        home, name, generation = self._shop.home, self._name, self._generation
+        home, name, generation = self._shop.home, self._name, self.generation
         snapshot = snapshots.latest(home, name, generation, files=True)
         assert snapshot is not None  # noqa: S101 - every build takes one of its empty environment
         found = natives.recorded(
@@ -376,7 +376,7 @@ class Executor:
 
     def check_links(self, step: str) -> None:
         """After foreign code ran: no file shared by hard link may have been written in place. Raises EnvforgeError."""
-        hit = inside.poisoned(self._shop.home, self._name, self._generation, self.rows)
+        hit = inside.poisoned(self._shop.home, self._name, self.generation, self.rows)
         if hit is None:
             return
         evicted = "nothing"

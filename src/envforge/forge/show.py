@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.profile import Profile
 from envforge.model.result import Result
+from envforge.model.smoked import Kept, Smoked
 from envforge.model.snapshot import Event, Snapshot
 from envforge.model.views import Maker, ShowView, User, needs
 from envforge.probe import processes
-from envforge.store import audited, snapshots
+from envforge.store import audited, smoked, snapshots
 from envforge.store.journal import Journal
 from envforge.store.layout import Home
 
@@ -47,6 +48,7 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
     adopted = home.adopted(name, about)
     made = _made(home, name, about, profile, latest)
     events = _read(Journal(home.journal(name, about)).events, problems) or ()
+    proved = smoked.read(home, name, about)
     outdated, why = moved_on(name, profile, begun(events)) if profile else (None, "its profile is not recorded")
     return Result(
         command="show",
@@ -69,7 +71,8 @@ def show(shop: Shop, name: str) -> Result[ShowView]:
             generations=known,
             outdated=outdated,
             outdated_why=why,
-            smoke=_smoke(events),
+            smoke=_smoke(events, proved),
+            smoked=proved,
             restorable=_restorable(home, name, about, latest),
             problems=tuple(problems),
             used_by=_users(home.generations_root / name, adopted),
@@ -153,12 +156,35 @@ def _maker(snapshot: Snapshot) -> Maker:
     )
 
 
-def _smoke(events: tuple[Event, ...]) -> str | None:
-    results = {str(event.data.get("name")): event.data.get("ok") is True for event in events if event.kind == "smoke"}
-    failed = [name for name, ok in results.items() if not ok]
-    if not results:
-        return None
-    return f"failed: {', '.join(failed)}" if failed else f"all {len(results)} passed"
+def _smoke(events: tuple[Event, ...], proved: tuple[Smoked, ...]) -> str | None:
+    """The last checks in words: those on the card of the last time, else those of the build."""
+    if proved:
+        last = proved[0]
+        return f"{_told(last.checks)}, {last.at}" + (f" on {last.card_name}" if last.card_name else "")
+    checks = {
+        str(event.data.get("name")): Kept(
+            name=str(event.data.get("name")),
+            ok=event.data.get("ok") is True,
+            ending=str(event.data.get("ending")),
+            skipped=event.data.get("skipped"),
+        )
+        for event in events
+        if event.kind == "smoke"
+    }
+    return _told(tuple(checks.values())) if checks else None
+
+
+def _told(checks: tuple[Kept, ...]) -> str:
+    failed = [each.name for each in checks if not each.ok and each.skipped is None]
+    skipped = [each.name for each in checks if each.skipped is not None]
+    passed = len(checks) - len(failed) - len(skipped)
+    if failed:
+        said = f"failed: {', '.join(failed)}"
+    elif skipped:
+        said = f"{passed} passed"
+    else:
+        said = f"all {passed} passed"
+    return f"{said}, skipped: {', '.join(skipped)}" if skipped else said
 
 
 def _restorable(home: Home, name: str, number: int, latest: Snapshot | None) -> bool:

@@ -1,81 +1,133 @@
-"""Smoke checks: each in a child process of its own group, with a time limit; a signal is a finding."""
+"""`smoke`: the profile's checks in environments that are in use, and what they generate side by side."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from envforge.model.finding import Finding, Severity
-from envforge.model.profile import Profile, Smoke, SmokeKind
-from envforge.model.progress import Listener, Note, Working
-from envforge.model.result import SmokeResult
-from envforge.system import clock, process
+from envforge.model.errors import EnvforgeError, UsageError
+from envforge.model.finding import Finding
+from envforge.model.profile import Profile
+from envforge.model.progress import Note
+from envforge.model.result import Result
+from envforge.model.smoked import Beside, Compared, Proved, SmokeView
+from envforge.probe import prefix as prefixes
+from envforge.probe import processes
 
-from . import inside
+from . import inside, proof
+from .damage import damage
+from .known import Known
+from .path import current
+from .profiles import recorded
+from .shop import Shop
 
-
-def run(prefix: Path, profile: Profile, tell: Listener, log: Path) -> tuple[SmokeResult, ...]:
-    """Run every smoke check of the profile in the environment at ``prefix``; what they say is appended to ``log``."""
-    results = []
-    env = inside.variables(prefix, profile, tell)
-    for smoke in profile.smoke:
-        tell(Working(what=f"smoke check {smoke.name}"))
-        result = _one(prefix, smoke, env, log)
-        tell(Working(what=None))
-        tell(Note(text=f"smoke check {smoke.name}: {'ok' if result.ok else result.ending}, {result.seconds:.1f} s"))
-        results.append(result)
-    return tuple(results)
+_BY = "the smoke checks"
 
 
-def findings(results: tuple[SmokeResult, ...]) -> tuple[Finding, ...]:
-    return tuple(
-        Finding(
-            id="smoke-failed",
-            severity=Severity.ERROR,
-            subject=result.smoke.name,
-            message=f"the smoke check `{result.smoke.name}` failed: {result.ending}",
-            evidence={
-                "kind": result.smoke.kind.value,
-                "ending": result.ending,
-                "tail": result.tail,
-                **({"log": result.log} if result.log else {}),
-            },
-            remedy="mend what it names, in the profile or in the check; nothing that was in use was changed",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    name: str
+    generation: int
+    prefix: Path
+    profile: Profile
+
+
+def smoke(shop: Shop, names: Sequence[str], *, gpu: str | None = None) -> Result[SmokeView]:
+    """Run the smoke checks of each environment, one after the other; what fails is a finding.
+
+    ``gpu``: the cards that all of them see, see `choosing.sight`. Raises UsageError ``no-smoke-checks``,
+    ``no-such-environment`` or ``usage``, EnvforgeError ``no-generation``, ``generation-missing`` or ``gpu-not-there``.
+    """
+    places = [_place(shop, name) for name in dict.fromkeys(names)]
+    proved: list[Proved] = []
+    findings: list[Finding] = []
+    for place in places:
+        if len(places) > 1:
+            shop.tell(Note(text=f"{place.name}, generation {place.generation}"))
+        one, found = _prove(shop, place, gpu)
+        proved.append(one)
+        findings += (
+            found if len(places) == 1 else [replace(each, message=f"{place.name}: {each.message}") for each in found]
         )
-        for result in results
-        if not result.ok
+    return Result(
+        command="smoke",
+        data=SmokeView(environments=tuple(proved), compared=compared(proved)),
+        findings=tuple(findings),
     )
 
 
-def _one(prefix: Path, smoke: Smoke, env: Mapping[str, str], log: Path) -> SmokeResult:
-    started = clock.monotonic()
-    argv = _argv(prefix, smoke, env["PATH"])
-    if argv is None:
-        reason = f"`{smoke.arguments[0]}` is not found in the environment or on PATH"
-        return SmokeResult(smoke=smoke, ok=False, ending=reason, tail="", seconds=0.0)
+def _place(shop: Shop, name: str) -> _Place:
+    generation, prefix = current(shop.home, name)
+    profile = recorded(shop.home, name, generation)
+    if not profile.smoke:
+        raise UsageError(
+            "no-smoke-checks",
+            f"the profile of `{name}` has no smoke checks",
+            hint=f"add them under `smoke`, then `envforge update {name}`",
+        )
+    return _Place(name=name, generation=generation, prefix=prefix, profile=profile)
+
+
+def _prove(shop: Shop, place: _Place, gpu: str | None) -> tuple[Proved, tuple[Finding, ...]]:
+    """Run the checks of one environment, and see what they did to it besides."""
+    before = prefixes.look(place.prefix)
+    running = {each.pid for each in processes.using(place.prefix)}
+    ran = proof.run(shop, place.prefix, place.profile, _log(shop, place), gpu=gpu)
+    proof.remember(shop, place.name, place.generation, ran)
+    after = prefixes.look(place.prefix)
+    hurt = damage(
+        _BY,
+        place.prefix,
+        before.files,
+        after.files,
+        before=before.state,
+        after=after.state,
+        profile=place.profile,
+        known=Known(shop.settings.cache / "known"),
+    )
+    hit = inside.poisoned(shop.home, place.name, place.generation, before.files)
+    shared = {"shared_with": list(hit.environments)} if hit is not None else {}
+    for each in processes.using(place.prefix):
+        if each.pid not in running:
+            text = f"process {each.pid} that {_BY} started still runs: {' '.join(each.argv)}"
+            shop.tell(Note(text=text, level="warning"))
+    proved = Proved(
+        environment=place.name,
+        generation=place.generation,
+        profile=place.profile.name,
+        cards=ran.sight.names,
+        checks=ran.results,
+    )
+    mend = f"`envforge repair {place.name}` puts it right; let the check write to files of its own"
+    hurt = tuple(replace(each, evidence={**each.evidence, **shared}, remedy=mend) for each in hurt)
+    return proved, (*proof.findings(ran.results), *hurt)
+
+
+def _log(shop: Shop, place: _Place) -> Path | None:
+    """Where what the checks say is kept; None where this user cannot write."""
     try:
-        # Not where the user stands: a `torch.py` there would be what is proved.
-        with tempfile.TemporaryDirectory(prefix="envforge-smoke-") as neutral:
-            completed = process.run(argv, env=env, cwd=Path(neutral), timeout=smoke.timeout, log=log)
-    except OSError as error:
-        return SmokeResult(smoke=smoke, ok=False, ending=f"cannot be started: {error}", tail="", seconds=0.0)
-    return SmokeResult(
-        smoke=smoke,
-        ok=completed.ok,
-        ending=completed.ending(),
-        tail=completed.tail(),
-        seconds=clock.monotonic() - started,
-        log=str(log),
+        return shop.home.make_folder(shop.home.record(place.name, place.generation) / "logs") / "smoke.log"
+    except EnvforgeError:
+        return None
+
+
+def compared(proved: Iterable[Proved]) -> tuple[Compared, ...]:
+    """What was asked of more than one environment, by model and prompt."""
+    answers: dict[tuple[str, str], list[Beside]] = {}
+    for one in proved:
+        for check in one.checks:
+            asked = check.smoke.generate
+            if asked is not None and check.generated is not None:
+                beside = Beside(environment=one.environment, engine=asked.engine.value, generated=check.generated)
+                answers.setdefault((asked.model, asked.prompt), []).append(beside)
+    return tuple(
+        Compared(
+            model=model,
+            prompt=prompt,
+            equal=len({each.generated.text for each in several}) == 1,
+            answers=tuple(several),
+        )
+        for (model, prompt), several in answers.items()
+        if len({each.environment for each in several}) > 1
     )
-
-
-def _argv(prefix: Path, smoke: Smoke, path: str) -> list[str] | None:
-    python = str(prefix / "bin" / "python")
-    if smoke.kind is SmokeKind.IMPORT:
-        return [python, "-c", "".join(f"import {module}\n" for module in smoke.arguments)]
-    if smoke.kind is SmokeKind.PYTHON:
-        return [python, "-c", smoke.arguments[0]]
-    program = shutil.which(smoke.arguments[0], path=path)
-    return [program, *smoke.arguments[1:]] if program else None

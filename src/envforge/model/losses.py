@@ -72,8 +72,11 @@ def _doings(subject: Subject, carried: Collection[str]) -> Iterator[str]:
         yield f"the variables of the profile: {_names(profile.environment)}"
     if ACTIVATION not in carried and subject.activated:
         yield "what the packages' own scripts for `conda activate` set: activate the environment where that is needed"
+    generating = [smoke.name for smoke in profile.smoke if smoke.generate is not None]
     if SMOKE not in carried and profile.smoke:
         yield "the smoke checks"
+    elif generating:
+        yield f"the smoke checks that generate with a model: {_names(generating)}"
     if profile.guards:
         yield "the guards: nothing watches what is installed later"
 

@@ -123,19 +123,47 @@ class SmokeKind(StrEnum):
     IMPORT = "import"
     PYTHON = "python"
     COMMAND = "command"
+    GENERATE = "generate"
+
+
+class Device(StrEnum):
+    CUDA = "cuda"
+    CPU = "cpu"
+
+
+class Generator(StrEnum):
+    VLLM = "vllm"
+    TRANSFORMERS = "transformers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generate:
+    """What is generated. ``model``: an absolute path, or what a hub calls it; ``dtype``: ``auto``, ``float16``, ...
+
+    ``expect``: a text that must be in what comes out; None = anything but blanks.
+    """
+
+    engine: Generator
+    model: str
+    prompt: str
+    dtype: str = "auto"
+    expect: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smoke:
-    """One proof that it works. ``arguments``: module names; one piece of source; or an argument vector.
+    """One proof that it works. ``arguments``: module names; one piece of source; an argument vector; none to generate.
 
-    ``timeout`` in seconds. ``name`` is what the report calls it.
+    ``timeout`` in seconds. ``name`` is what the report calls it. ``device``: ``cuda`` needs a card, ``cpu`` sees none,
+    None takes what there is.
     """
 
     kind: SmokeKind
     arguments: tuple[str, ...]
     name: str
     timeout: float = 300.0
+    device: Device | None = None
+    generate: Generate | None = None
 
 
 class Hub(StrEnum):

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 from .finding import Finding, Severity
 from .plan import Plan
-from .profile import Smoke
 from .progress import StepDone
+from .smoked import SmokeResult
 from .views import Activation
 
 T_co = TypeVar("T_co", covariant=True)
@@ -26,21 +26,6 @@ class Result(Generic[T_co]):
     def exit(self) -> int:
         """3 if a finding of severity error stands, else 0."""
         return 3 if any(finding.severity is Severity.ERROR for finding in self.findings) else 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmokeResult:
-    """``ending`` in words (``exit status 0``, ``killed by SIGSEGV``); ``tail``: last lines of what it said.
-
-    ``log``: path of the file with all of it.
-    """
-
-    smoke: Smoke
-    ok: bool
-    ending: str
-    tail: str
-    seconds: float
-    log: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from .finding import Finding
 from .plan import Change
 from .profile import Gpu
+from .smoked import Smoked
 
 
 def needs(gpu: Gpu | None) -> str:
@@ -208,6 +209,7 @@ class ShowView:
     sealed: bool | None = None
     audited: Audited | None = None
     activation: Activation | None = None
+    smoked: tuple[Smoked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

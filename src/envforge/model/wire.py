@@ -7,6 +7,7 @@ from typing import Any
 
 from .finding import Finding, Severity
 from .plan import Because, Change
+from .smoked import Generated
 from .state import Distribution, shown
 from .typed import checked
 
@@ -41,6 +42,21 @@ def finding(value: Finding) -> dict[str, Any]:
     }
 
 
+def generated(value: Generated) -> dict[str, Any]:
+    """The fields by name, and ``tokens_per_second``."""
+    return {
+        "text": value.text,
+        "tokens": value.tokens,
+        "seconds": round(value.seconds, 6),
+        "tokens_per_second": round(value.tokens_per_second, 2),
+        "load_seconds": round(value.load_seconds, 3),
+        "attention": value.attention,
+        "memory": value.memory,
+        "device": value.device,
+        "versions": dict(value.versions),
+    }
+
+
 def heals(values: tuple[Finding, ...]) -> list[list[str]]:
     """What a step healed, for the journal: ``[[id, subject], ...]``."""
     return [[value.id, value.subject] for value in values]
@@ -72,6 +88,22 @@ def read_finding(data: Mapping[str, Any]) -> Finding:
             step=data.get("step"),
             evidence=dict(data.get("evidence") or {}),
             remedy=data.get("remedy"),
+        )
+    )
+
+
+def read_generated(data: Mapping[str, Any]) -> Generated:
+    """The inverse of `generated`. Raises KeyError, TypeError, ValueError or AttributeError for another shape."""
+    return checked(
+        Generated(
+            text=data["text"],
+            tokens=data["tokens"],
+            seconds=float(data["seconds"]),
+            load_seconds=float(data["load_seconds"]),
+            attention=data["attention"],
+            memory=data["memory"],
+            device=data["device"],
+            versions={str(name): str(version) for name, version in data["versions"].items()},
         )
     )
 

@@ -14,7 +14,10 @@ from envforge.model.profile import (
     Action,
     Backend,
     Conda,
+    Device,
     Forbid,
+    Generate,
+    Generator,
     Gpu,
     Guard,
     Hold,
@@ -33,6 +36,7 @@ from envforge.model.profile import (
 from envforge.profiles.forms import (
     ACTIONS,
     SCHEMA,
+    GenerateForm,
     GpuForm,
     GuardForm,
     KnownReleaseForm,
@@ -133,12 +137,27 @@ def _smoke(form: SmokeForm) -> Smoke:
     elif form.python is not None:
         first = form.python.strip().splitlines()[0]
         kind, arguments, label = SmokeKind.PYTHON, (form.python,), first
+    elif form.generate is not None:
+        kind, arguments, label = SmokeKind.GENERATE, (), f"generate with {form.generate.engine}: {form.generate.model}"
     else:
         words = tuple(form.command or ())
         kind, arguments, label = SmokeKind.COMMAND, words, shlex.join(words)
     short = label if len(label) <= _LABEL else label[: _LABEL - 3] + "..."
-    smoke = Smoke(kind=kind, arguments=arguments, name=form.name or short)
+    # Who generates wants to know of the card, unless the check says otherwise.
+    device = form.device or (Device.CUDA.value if kind is SmokeKind.GENERATE else None)
+    smoke = Smoke(
+        kind=kind,
+        arguments=arguments,
+        name=form.name or short,
+        device=Device(device) if device is not None else None,
+        generate=_generate(form.generate) if form.generate is not None else None,
+    )
     return smoke if form.timeout is None else replace(smoke, timeout=form.timeout)
+
+
+def _generate(form: GenerateForm) -> Generate:
+    generate = Generate(engine=Generator(form.engine), model=form.model, prompt=form.prompt, expect=form.expect)
+    return generate if form.dtype is None else replace(generate, dtype=form.dtype)
 
 
 def _model(form: ModelForm) -> Model:
@@ -244,8 +263,20 @@ def _release_document(release: Release) -> dict[str, Any]:
 
 
 def _smoke_document(smoke: Smoke) -> dict[str, Any]:
-    arguments = smoke.arguments[0] if smoke.kind is SmokeKind.PYTHON else list(smoke.arguments)
-    return {smoke.kind.value: arguments, "name": smoke.name, "timeout": smoke.timeout}
+    arguments: Any = smoke.arguments[0] if smoke.kind is SmokeKind.PYTHON else list(smoke.arguments)
+    if smoke.generate is not None:
+        asked = smoke.generate
+        arguments = _without_empty(
+            {
+                "engine": asked.engine.value,
+                "model": asked.model,
+                "prompt": asked.prompt,
+                "dtype": asked.dtype,
+                "expect": asked.expect,
+            }
+        )
+    device = {} if smoke.device is None else {"device": smoke.device.value}
+    return {smoke.kind.value: arguments, **device, "name": smoke.name, "timeout": smoke.timeout}
 
 
 def _model_document(model: Model) -> dict[str, Any]:

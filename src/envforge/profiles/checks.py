@@ -114,8 +114,11 @@ def _guard(guard: Tree) -> Iterator[Mistake]:
 
 def _smoke(smoke: Tree) -> Iterator[Mistake]:
     found = [key for key in SMOKES if key in smoke.mapping()]
-    if smoke.mapping() and "generate" not in smoke.mapping():
+    if smoke.mapping():
         yield from _exactly_one("smoke check", "a kind", smoke, found, names=SMOKES, form=SmokeForm)
+    generate = smoke.get("generate")
+    if generate is not None and generate.string("engine") == "vllm" and smoke.string("device") == "cpu":
+        yield smoke.mistake_at_key("device", "`device: cpu` is only for the engine `transformers`: vLLM needs a card")
 
 
 def _model(model: Tree) -> Iterator[Mistake]:

@@ -20,6 +20,7 @@ from envforge.profiles.values import (
     MatchSpecText,
     ModelName,
     ModelPath,
+    ModelText,
     ModuleName,
     Name,
     NamePattern,
@@ -35,7 +36,7 @@ from envforge.profiles.values import (
 SCHEMA = 1
 ACTIONS = ("install", "backfill", "pin", "uninstall", "conda", "run")
 GUARDS = ("keep", "hold", "forbid", "symbol")
-SMOKES = ("import", "python", "command")
+SMOKES = ("import", "python", "command", "generate")
 
 
 def _one_of(names: tuple[str, ...]) -> dict[str, Any]:
@@ -129,6 +130,18 @@ class IgnoreForm(Form):
     because: Filled | None = None
 
 
+class GenerateForm(Form):
+    """A model is loaded and generates."""
+
+    engine: Literal["vllm", "transformers"]
+    model: Annotated[ModelText, Field(description="an absolute path, or what a hub calls it")]
+    prompt: Filled
+    dtype: Annotated[
+        Literal["auto", "float16", "bfloat16", "float32"] | None, Field(description="default: auto, as the model says")
+    ] = None
+    expect: Annotated[Filled | None, Field(description="must be in the text; default: any text will do")] = None
+
+
 class KnownReleaseForm(Form):
     """What is known of one release of a distribution; recipes bring it, and it is written into records."""
 
@@ -142,13 +155,18 @@ class KnownReleaseForm(Form):
 
 
 class SmokeForm(Form):
-    """One proof that it works: exactly one of import, python, command."""
+    """One proof that it works: exactly one of import, python, command, generate."""
 
     model_config = ConfigDict(json_schema_extra=_one_of(SMOKES))
 
     import_: Annotated[list[ModuleName] | None, Field(alias="import", min_length=1)] = None
     python: Annotated[Filled | None, Field(description="source code")] = None
     command: Annotated[list[str] | None, Field(min_length=1)] = None
+    generate: GenerateForm | None = None
+    device: Annotated[
+        Literal["cuda", "cpu"] | None,
+        Field(description="cuda: skipped without a card, the default of generate; cpu: sees no card"),
+    ] = None
     name: Filled | None = None
     timeout: Annotated[float | None, Field(gt=0, allow_inf_nan=False, description="seconds")] = None
 

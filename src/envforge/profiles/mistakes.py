@@ -25,7 +25,6 @@ _EXPECTED = {
 
 
 MAY_BE_NULL = {"extends", "gpu", "default"}
-_COMING = {"generate": "`generate` is not there yet: it comes with a later release; use `python` or `command`"}
 
 
 def of_form(form: type[BaseModel], tree: Tree) -> list[Mistake]:
@@ -79,8 +78,6 @@ def _mistake(form: type[BaseModel], tree: Tree, detail: ErrorDetails) -> Mistake
         key = str(location[-1])
         if kind == "missing":
             return holder.mistake(f"`{key}` is missing")
-        if key in _COMING and "smoke" in location:
-            return holder.mistake_at_key(key, _COMING[key])
         known = _keys(form, location[:-1])
         return holder.mistake_at_key(key, f"unknown key `{key}`{meant(key, known)}")
     if location and location[-1] == "[key]":

@@ -232,6 +232,15 @@ def match_spec(text: str) -> str:
     return text.strip()
 
 
+def model_or_path(text: str) -> str:
+    """An absolute path, or a name as hubs have it (``owner/name``): what is relative leads elsewhere on every host."""
+    stripped = filled(text).strip()
+    if not stripped.startswith("/") and not _MODEL.fullmatch(stripped):
+        message = f"`{text}` is no model: give an absolute path, or a hub's name such as `owner/name`"
+        raise wrong(message)
+    return stripped
+
+
 def refuse_credentials(text: str) -> None:
     if without_credentials(text) != text:
         message = (
@@ -261,6 +270,7 @@ VariableName = Annotated[str, AfterValidator(variable)]
 PythonText = Annotated[str, AfterValidator(python)]
 ChannelText = Annotated[str, AfterValidator(channel)]
 MatchSpecText = Annotated[str, AfterValidator(match_spec)]
+ModelText = Annotated[str, AfterValidator(model_or_path)]
 IndexUrl = Annotated[str, AfterValidator(index_url)]
 FindingId = Annotated[
     str, AfterValidator(finding), WithJsonSchema({"type": "string", "enum": sorted(FINDING_IDS)})

@@ -16,7 +16,7 @@ from envforge.model.profile import Action, Guard, Hold, Keep, Profile, SmokeKind
 from envforge.model.result import Build
 from envforge.model.views import needs
 
-from . import page, words
+from . import page, proving, words
 from .story import Chapter, chapters, scenes
 
 _ARGUMENTS_SHOWN = 6
@@ -59,21 +59,7 @@ def build(value: Build, *, verbose: bool, program: str = "envforge") -> list[Ren
     if healed and not verbose:
         all_of_them = "healed" if healed == 1 else "all healed"
         lines.append(page.bullet("✓", "green", f"{words.count(healed, 'finding')} opened on the way, {all_of_them}"))
-    lines += [
-        page.bullet(
-            "✓" if result.ok else "✗",
-            "green" if result.ok else "bold red",
-            f"smoke {result.smoke.name}: {result.ending} in {words.seconds(result.seconds)}",
-        )
-        for result in value.smoke
-        if verbose
-    ]
-    passed = sum(1 for result in value.smoke if result.ok)
-    if value.smoke and passed == len(value.smoke) and not verbose:
-        lines.append(page.bullet("✓", "green", f"{words.count(passed, 'smoke check')} passed"))
-    elif value.smoke and not verbose:
-        checks = f"{len(value.smoke) - passed} of {words.count(len(value.smoke), 'smoke check')} failed"
-        lines.append(page.bullet("✗", "bold red", checks))
+    lines += proving.checks(value.smoke) if verbose else proving.tally(value.smoke)
     lines += [page.bullet("≠", "yellow", f"differs from the plan: {text}") for text in value.differs]
     lines.append(
         page.pairs(
@@ -144,6 +130,9 @@ def _smoke(profile: Profile, *, verbose: bool) -> list[RenderableType]:
         lines.append(page.indent(Text(smoke.name)))
         if smoke.kind is SmokeKind.PYTHON:
             lines += [page.indent(Text(line, style="dim"), 4) for line in smoke.arguments[0].splitlines()]
+        if smoke.generate is not None:
+            asked = smoke.generate
+            lines.append(page.indent(Text(f"{asked.model}, {asked.dtype}: {asked.prompt}", style="dim"), 4))
     return [*lines, page.blank()]
 
 

@@ -14,6 +14,7 @@ from envforge.model.machine import Machine
 from envforge.model.plan import Plan
 from envforge.model.repair import Repair
 from envforge.model.result import Build, Result
+from envforge.model.smoked import SmokeView
 from envforge.model.views import (
     BundleView,
     DiffView,
@@ -31,7 +32,7 @@ from envforge.model.views import (
     SuggestView,
 )
 
-from . import auditing, building, exporting, inspecting, looking, models, page, pruning, suggesting, taking
+from . import auditing, building, exporting, inspecting, looking, models, page, proving, pruning, suggesting, taking
 
 NARROWEST = 40
 WIDTH_WITHOUT_TERMINAL = 100
@@ -59,6 +60,7 @@ _RENDERERS: dict[type, Callable[..., list[RenderableType]]] = {
     ExportView: exporting.export,
     BundleView: exporting.bundle,
     SuggestView: suggesting.suggest,
+    SmokeView: proving.smoke,
     ModelsView: models.models,
 }
 

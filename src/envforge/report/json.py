@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import PurePath
@@ -15,6 +15,7 @@ from envforge.model.finding import Finding
 from envforge.model.plan import Change, Plan, StepPlan
 from envforge.model.progress import StepDone
 from envforge.model.result import Build, Result
+from envforge.model.smoked import Generated, SmokeResult
 from envforge.model.views import StepRecord
 
 if TYPE_CHECKING:
@@ -48,16 +49,9 @@ def error(value: EnvforgeError) -> dict[str, Any]:
 
 def encode(value: Any) -> Any:  # noqa: PLR0911 - one line a type is the clearest form
     """JSON-able; the types that the contract gives a shape get it, every other dataclass is its fields by name."""
-    if isinstance(value, Plan):
-        return _plan(value)
-    if isinstance(value, Build):
-        return _build(value)
-    if isinstance(value, Change):
-        return wire.change(value)
-    if isinstance(value, Finding):
-        return wire.finding(value)
-    if isinstance(value, StepRecord):
-        return {**_fields(value), "heals": [finding for finding, _ in value.heals]}
+    shape = _SHAPES.get(type(value))
+    if shape is not None:
+        return shape(value)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, PurePath):
@@ -124,22 +118,25 @@ def _build(build: Build) -> dict[str, Any]:
         "continued": build.continued,
         "steps": steps,
         "verdicts": encode(build.plan.verdicts),
-        "smoke": [
-            {
-                "name": result.smoke.name,
-                "ok": result.ok,
-                "ending": result.ending,
-                "tail": result.tail,
-                "seconds": round(result.seconds, 3),
-            }
-            for result in build.smoke
-        ],
+        "smoke": encode(build.smoke),
         "differs": list(build.differs),
         "totals": {"download": build.plan.download, "disk": build.plan.disk, "free": build.plan.free},
         "files": build.files,
         "bytes": build.bytes,
         "activation": encode(build.activation),
         "seconds": round(build.seconds, 3),
+    }
+
+
+def _check(result: SmokeResult) -> dict[str, Any]:
+    return {
+        "name": result.smoke.name,
+        "ok": result.ok,
+        "skipped": result.skipped,
+        "ending": result.ending,
+        "tail": result.tail,
+        "seconds": round(result.seconds, 3),
+        "generated": encode(result.generated),
     }
 
 
@@ -156,3 +153,18 @@ def _built(step: StepDone, planned: StepPlan | None) -> dict[str, Any]:
         "builds": list(planned.builds) if planned else [],
         "differs": list(step.differs),
     }
+
+
+def _recorded(step: StepRecord) -> dict[str, Any]:
+    return {**_fields(step), "heals": [finding for finding, _ in step.heals]}
+
+
+_SHAPES: dict[type, Callable[[Any], Any]] = {
+    Plan: _plan,
+    Build: _build,
+    Change: wire.change,
+    Finding: wire.finding,
+    Generated: wire.generated,
+    SmokeResult: _check,
+    StepRecord: _recorded,
+}

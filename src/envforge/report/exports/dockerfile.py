@@ -64,7 +64,7 @@ def render(subject: Subject) -> Rendered:
         else f"RUN python -m venv {root}\n{_without(subject)}",
     ]
     parts += [_stage(subject, stage, position, root) for position, stage in enumerate(stages(subject), 1)]
-    if profile.smoke:
+    if smoke.carried(profile):
         place = f"{_beside(subject)}/smoke.sh"
         parts.append(
             f"# smoke checks\n{_copied(smoke.script(profile), place)}"

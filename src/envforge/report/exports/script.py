@@ -82,7 +82,7 @@ def render(subject: Subject) -> Rendered:
     parts.append("\n" + "".join(f"export {name}={shlex.quote(value)}\n" for name, value in profile.variables.items()))
     parts += [_stage(subject, stage) for stage in stages(subject)]
     parts.append('\nrm -f "$env/step.txt"\n')
-    if profile.smoke:
+    if smoke.carried(profile):
         parts.append(f'\n# smoke checks\nPATH=$env/bin:$PATH\ncd "$(mktemp -d)"\n{smoke.checks(profile)}')
     carried = {PYTHON, HASHES, BINDING, ORDER, RUNS, VARIABLES, SMOKE, NO_DEPS, CONDA, PIP, BUILT}
     lost = (*without_pip(subject), *losses(subject, carried))

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import shlex
 
-from envforge.model.profile import Profile, Smoke, SmokeKind
+from envforge.model.profile import Device, Profile, Smoke, SmokeKind
+
+
+def carried(profile: Profile) -> tuple[Smoke, ...]:
+    """Those that a shell can do: what generates needs a program of envforge."""
+    return tuple(smoke for smoke in profile.smoke if smoke.generate is None)
 
 
 def checks(profile: Profile) -> str:
     """Lines for sh, one for each check; the environment's programs come first in PATH."""
-    return "".join(f"{_line(smoke)}\n" for smoke in profile.smoke)
+    return "".join(f"{_line(smoke)}\n" for smoke in carried(profile))
 
 
 def script(profile: Profile) -> str:
@@ -19,11 +24,12 @@ def script(profile: Profile) -> str:
 
 def seconds(profile: Profile) -> int:
     """How long all checks together may take."""
-    return int(sum(smoke.timeout for smoke in profile.smoke)) + 1
+    return int(sum(smoke.timeout for smoke in carried(profile))) + 1
 
 
 def _line(smoke: Smoke) -> str:
-    return f"timeout {smoke.timeout:g} {shlex.join(_argv(smoke))}"
+    hidden = "CUDA_VISIBLE_DEVICES= " if smoke.device is Device.CPU else ""
+    return f"{hidden}timeout {smoke.timeout:g} {shlex.join(_argv(smoke))}"
 
 
 def _argv(smoke: Smoke) -> tuple[str, ...]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from forge import small_home
 
-from envforge.forge import smoke
-from envforge.model.profile import Profile, Smoke, SmokeKind
-from envforge.model.progress import Progress
-from envforge.model.result import SmokeResult
+from envforge.forge import generating, proof
+from envforge.model.profile import Device, Generate, Generator, Profile, Smoke, SmokeKind
+from envforge.model.smoked import SmokeResult
 
 
 @pytest.fixture
@@ -21,12 +22,13 @@ def prefix(tmp_path: Path) -> Path:
     return binaries.parent
 
 
-def check(prefix: Path, kind: SmokeKind, *arguments: str, timeout: float = 60.0) -> SmokeResult:
-    one = Smoke(kind=kind, arguments=arguments, name="it", timeout=timeout)
+def check(
+    prefix: Path, kind: SmokeKind, *arguments: str, timeout: float = 60.0, device: Device | None = None
+) -> SmokeResult:
+    one = Smoke(kind=kind, arguments=arguments, name="it", timeout=timeout, device=device)
     profile = Profile(name="demo", source="", text="", smoke=(one,), environment={"MINE": "yes"})
-    told: list[Progress] = []
-    (result,) = smoke.run(prefix, profile, told.append, prefix / "log")
-    found = smoke.findings((result,))
+    (result,) = proof.run(small_home.shop(prefix / "home"), prefix, profile, prefix / "log").results
+    found = proof.findings((result,))
     assert bool(found) is not result.ok
     return result
 
@@ -51,7 +53,7 @@ def test_what_works(prefix: Path) -> None:
 def test_what_does_not(prefix: Path, code: str, ending: str) -> None:
     result = check(prefix, SmokeKind.PYTHON, code)
     assert (result.ok, result.ending) == (False, ending)
-    (finding,) = smoke.findings((result,))
+    (finding,) = proof.findings((result,))
     assert (finding.id, finding.subject, finding.evidence["ending"]) == ("smoke-failed", "it", ending)
 
 
@@ -87,3 +89,22 @@ def test_the_working_folder_is_not_what_is_proven(
     (folder / "vllm.py").write_text("")
     monkeypatch.chdir(folder)
     assert not check(prefix, kind, "vllm" if kind is SmokeKind.IMPORT else "import vllm").ok
+
+
+def test_one_for_the_cpu_sees_no_card(prefix: Path) -> None:
+    code = "import os\nassert os.environ['CUDA_VISIBLE_DEVICES'] == ''"
+    assert check(prefix, SmokeKind.PYTHON, code, device=Device.CPU).ok
+    assert not check(prefix, SmokeKind.PYTHON, code).ok
+
+
+def test_a_hub_is_reached_by_the_proxy_and_only_for_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    online = small_home.shop(tmp_path).settings
+    named = Generate(engine=Generator.TRANSFORMERS, model="owner/name", prompt="x")
+    asked = generating.variables(named, online)
+    assert (asked["https_proxy"], "HF_HUB_OFFLINE" in asked) == ("http://127.0.0.1:9", False)
+    for closed in (
+        generating.variables(named, replace(online, offline=True)),
+        generating.variables(replace(named, model="/models/small"), online),
+    ):
+        assert (closed["HF_HUB_OFFLINE"], "https_proxy" in closed) == ("1", False)
