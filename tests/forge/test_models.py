@@ -285,3 +285,24 @@ def test_prune_takes_what_no_profile_names_and_remove_leaves_it(cli: Cli, hub: H
     assert sorted(path.name for path in folder(cli).parent.iterdir()) == [".main.json", "main"]
     assert foreign.exists()
     assert not folder(cli, "huggingface/gone/.v1.part").exists()
+
+
+def test_a_bundle_brings_the_models_along(tmp_path: Path, hub: Hub) -> None:
+    here, there = Cli(root=tmp_path / "here"), Cli(root=tmp_path / "there")
+    file = str(tmp_path / "demo.tar")
+    with serve_index({"pypi": Index(artefacts=[HUGGINGFACE])}) as server, serve(hub) as url:
+        online = Cli(root=here.root, variables=mirrors(url))
+        steps = [{"name": "hub", "install": ["huggingface_hub"]}]
+        online.profile(server.url("pypi"), steps, models=[{"name": "Qwen/tiny", "from": "huggingface"}])
+        ended(online.run("create", "demo"))
+        error = ended(online.run("bundle", "demo", "-o", file, "--models"), 1).document["error"]
+        assert (error["code"], error["hint"]) == (
+            "model-missing",
+            "`envforge models demo --fetch` fetches what is missing",
+        )
+        ended(online.run("models", "demo", "--fetch"))
+        assert ended(online.run("bundle", "demo", "-o", file, "--models")).data["models"] == 1
+    ended(there.run("create", "--bundle", file))
+    answer = ended(there.run("models", "demo", "--check"))
+    assert conditions(answer) == {"Qwen/tiny": ("whole", False)}
+    assert (there.home / "models/huggingface/Qwen/tiny/main" / LARGE).read_bytes() == WEIGHTS

@@ -462,8 +462,8 @@ def test_an_audit_groups_findings_by_what_to_do_about_them() -> None:
 def test_a_bundle_says_what_it_needs_there_and_how_it_is_started() -> None:
     view = BundleView(
         environment="demo", snapshot="demo/1.2", written=("d.tar.001", "d.tar.002", "d.tar.003"), bytes=4_200_000_000,
-        sha256="0" * 64, wheels=12, built=1, packages=0, python="3.10.13", python_from="host", architecture="x86_64",
-        glibc="2.28", program_python="3.11", lost=(),
+        sha256="0" * 64, wheels=12, built=1, packages=0, models=0, python="3.10.13", python_from="host",
+        architecture="x86_64", glibc="2.28", program_python="3.11", lost=(),
     )  # fmt: skip
     text = render(Result(command="bundle", data=view), width=200)
     assert "demo/1.2: 12 wheels, 1 of them built here, 4.2 GB, in d.tar.001 to d.tar.003" in text

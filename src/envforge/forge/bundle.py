@@ -16,7 +16,7 @@ from envforge.model.bundle import BROUGHT, HOST, Manifest, Member, Needs, Stored
 from envforge.model.errors import EnvforgeError, UsageError
 from envforge.model.export import built
 from envforge.model.lock import LockFile
-from envforge.model.profile import Backend, Profile
+from envforge.model.profile import Backend, Hub, Profile
 from envforge.model.progress import Note, Working
 from envforge.model.repodata import depends, said, subdir
 from envforge.model.result import Result
@@ -33,6 +33,7 @@ from envforge.store.bundles.workshop import put_in_place, workshop
 from envforge.store.bundles.writing import InMemory, OnDisk, pack, write
 from envforge.system import environ
 
+from . import bundled_models
 from .bench import bench
 from .fetching import Fetching
 from .ground import ground
@@ -52,18 +53,22 @@ def part_size(text: str) -> int:
     return size
 
 
-def bundle(shop: Shop, name: str, *, output: str | None = None, split: int | None = None) -> Result[BundleView]:
+def bundle(
+    shop: Shop, name: str, *, output: str | None = None, split: int | None = None, models: bool = False
+) -> Result[BundleView]:
     """Write the generation in use of ``name`` to ``output`` (``NAME.tar`` where None), in parts of ``split`` bytes.
 
-    Raises UsageError, EnvforgeError ``not-restorable``, ``bundle-incomplete`` naming every file that cannot be had,
-    ``not-packable``, ``not-writable``, ``disk-full``, ``locked``.
+    ``models``: with those that its profile names. Raises UsageError, EnvforgeError ``not-restorable``,
+    ``bundle-incomplete`` naming every file that cannot be had, ``model-missing``, ``not-packable``, ``not-writable``,
+    ``disk-full``, ``locked``.
     """
     snapshot, held, indexes = recorded(shop, name)
     insist_on_hashes(held)
     profile = loader.loads(held.text, name)
-    lost = tuple(unknown(held))
+    lost = (*unknown(held), *(bundled_models.elsewhere(profile) if models else ()))
     for each in lost:
         shop.tell(Note(text=each, level="warning"))
+    weights = bundled_models.carried(shop, name, profile) if models else []
     file = Path(output or f"{name}.tar")
     running = itself.look({kind: lookup.shipped(kind) for kind in ("profiles", "recipes")})
     with workshop(file) as folder:
@@ -80,10 +85,15 @@ def bundle(shop: Shop, name: str, *, output: str | None = None, split: int | Non
             python_from=BROUGHT if profile.backend is Backend.CONDA else HOST,
             needs=_needs(held),
             program=running.program,
-            members=(*(each.member(called) for called, each in extra.items()), *(each.member for each in found)),
+            members=(
+                *(each.member(called) for called, each in extra.items()),
+                *(each.member for each in found),
+                *(member for member, _ in weights),
+            ),
         )
         with Sink(folder, split) as sink:
-            _write(shop, sink, manifest, [*extra.values(), *(each.stored for each in found)], file)
+            contents = [*extra.values(), *(each.stored for each in found), *(stored for _, stored in weights)]
+            _write(shop, sink, manifest, contents, file)
         made = put_in_place(sink.paths, file, split=split is not None)
     return Result(
         command="bundle",
@@ -96,6 +106,7 @@ def bundle(shop: Shop, name: str, *, output: str | None = None, split: int | Non
             wheels=sum(not each.package for each in found),
             built=sum(each.built for each in found),
             packages=sum(each.package for each in found),
+            models=len({model.name for model in profile.models if model.hub is not Hub.PATH}) if models else 0,
             python=held.python,
             python_from=manifest.python_from,
             architecture=environ.architecture(),

@@ -20,6 +20,7 @@ from envforge.store.bundles.reading import Bundle, opened
 from envforge.store.scratch import scratch
 from envforge.system import environ
 
+from . import bundled_models
 from .create import claimed
 from .from_lock import insist
 from .restoring import Lock, restore
@@ -42,7 +43,9 @@ def create_bundled(
         with claimed(offline, called, replace=replace_it) as claim, scratch(room) as folder:
             shop.tell(Note(text=f"bundle {file}"))
             _verify(shop, bundle)
-            return restore(offline, claim, _held(shop, bundle, folder), command="create", any_machine=any_machine)
+            held = _held(shop, bundle, folder)
+            bundled_models.put(shop, bundle, held.profile)
+            return restore(offline, claim, held, command="create", any_machine=any_machine)
 
 
 def _held(shop: Shop, bundle: Bundle, folder: Path) -> Lock:

@@ -353,11 +353,11 @@ class LockView:
 class BundleView:
     """``written``: paths of the bundle, or of its parts in order; ``bytes`` and ``sha256`` of all together.
 
-    ``wheels``: how many, of which ``built`` were built here; ``packages``: how many of conda. ``python``: the version
-    that it was built with; where ``python_from`` is ``host`` and not ``bundle``, the other host needs one of the same
-    minor. ``architecture``, ``glibc``: what else all that is in it needs of that host, None where it does not matter;
-    ``program_python``: the minor version that envforge itself needs there. ``lost``: what a bundle cannot carry, in
-    sentences.
+    ``wheels``: how many, of which ``built`` were built here; ``packages``: how many of conda; ``models``: how many of a
+    hub. ``python``: the version that it was built with; where ``python_from`` is ``host`` and not ``bundle``, the other
+    host needs one of the same minor. ``architecture``, ``glibc``: what else all that is in it needs of that host, None
+    where it does not matter; ``program_python``: the minor version that envforge itself needs there. ``lost``: what a
+    bundle cannot carry, in sentences.
     """
 
     environment: str
@@ -368,6 +368,7 @@ class BundleView:
     wheels: int
     built: int
     packages: int
+    models: int
     python: str
     python_from: str
     architecture: str

@@ -22,10 +22,12 @@ def requirement_unmet(context: Context) -> Iterator[Finding]:
         if key in seen or (found is not None and accepts(edge.wanted.bounds, found.version)):
             continue
         seen.add(key)
-        yield _finding(context, edge, found.version if found is not None else None)
+        origin = state[edge.owner].origin if edge.owner in state else None
+        by_conda = origin is not None and origin.kind == "conda"
+        yield _finding(context, edge, found.version if found is not None else None, by_conda=by_conda)
 
 
-def _finding(context: Context, edge: Edge, found: str | None) -> Finding:
+def _finding(context: Context, edge: Edge, found: str | None, *, by_conda: bool) -> Finding:
     owner = f"`{edge.owner}{f'[{edge.extra}]' if edge.extra else ''}` {edge.version}"
     evidence = {
         "guard": CONSISTENT_METADATA,
@@ -46,7 +48,8 @@ def _finding(context: Context, edge: Edge, found: str | None) -> Finding:
         evidence |= cause_evidence(came)
     return Finding(
         id="requirement-unmet",
-        severity=Severity.ERROR,
+        # conda solves by the package's own list, and other names may stand in for what METADATA asks for.
+        severity=Severity.WARNING if by_conda else Severity.ERROR,
         subject=edge.owner,
         aspect=edge.wanted.name,
         message=message,

@@ -46,11 +46,7 @@ class Place:
     def kept(self) -> Kept | None:
         """What it holds; None where it is not there whole, or that cannot be read: it is then fetched again."""
         try:
-            data: Any = json.loads(self.record.read_text(encoding="utf-8"))
-            if data["schema"] != _SCHEMA or not self.folder.is_dir():
-                return None
-            files = {str(path): checked(KeptFile(**entry)) for path, entry in data["files"].items()}
-            return checked(Kept(commit=data["commit"], fetched=data["fetched"], files=files))
+            return read(self.record.read_bytes()) if self.folder.is_dir() else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -78,6 +74,16 @@ class Place:
         except OSError as error:
             raise not_writable(self.folder, error) from error
         write_text(self.record, json.dumps({"schema": _SCHEMA, **asdict(kept)}, indent=1) + "\n")
+
+
+def read(text: bytes) -> Kept:
+    """What a record says. Raises ValueError, KeyError, TypeError or AttributeError where it is none."""
+    data: Any = json.loads(text)
+    if data["schema"] != _SCHEMA:
+        message = f"schema {data['schema']}"
+        raise ValueError(message)
+    files = {str(path): checked(KeptFile(**entry)) for path, entry in data["files"].items()}
+    return checked(Kept(commit=data["commit"], fetched=data["fetched"], files=files))
 
 
 def place(home: Home, model: Model) -> Place:

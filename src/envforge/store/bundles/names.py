@@ -5,6 +5,8 @@ from __future__ import annotations
 PROFILE = "profile.yaml"
 LOCK = "pylock.toml"
 FILES = "files/"
+MODELS = "models/"
+"""Below it ``HUB/NAME/REVISION/``, and there ``record.json`` and ``files/PATH``."""
 
 
 def file_name(sha256: str, file: str) -> str:
