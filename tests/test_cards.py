@@ -63,6 +63,7 @@ def test_from_profiles_to_audit(house: tuple[Cli, Server, Driver]) -> None:
     assert told(gone, "machine-changed") == [("warning", "driver"), ("warning", "gpu")]
 
 
+@pytest.mark.slow
 def test_a_saved_machine_is_judged_elsewhere(house: tuple[Cli, Server, Driver]) -> None:
     cli, _, driver = house
     ended(cli.run("machine", "--save", "box.json"))
@@ -79,6 +80,7 @@ def test_a_saved_machine_is_judged_elsewhere(house: tuple[Cli, Server, Driver]) 
     assert (entry["fits"], here["gpus_status"]) == (False, "absent")
 
 
+@pytest.mark.slow
 def test_cards_that_do_not_fit_are_refused_unless_any_machine_will_do(house: tuple[Cli, Server, Driver]) -> None:
     cli, _, driver = house
     driver.put(RTX_3090)
@@ -89,6 +91,7 @@ def test_cards_that_do_not_fit_are_refused_unless_any_machine_will_do(house: tup
     assert told(ended(cli.run("audit", "demo")), "machine-changed") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpu", [VOLTA, None])
 def test_a_driver_too_old_is_refused_before_anything_is_built(house: tuple[Cli, Server, Driver], gpu: object) -> None:
     cli, server, driver = house
@@ -104,6 +107,7 @@ def test_a_driver_too_old_is_refused_before_anything_is_built(house: tuple[Cli, 
     assert told(ended(cli.run("audit", "demo")), "driver-too-old") == []
 
 
+@pytest.mark.slow
 def test_the_profile_may_ignore_the_driver(house: tuple[Cli, Server, Driver]) -> None:
     cli, server, _ = house
     profile(cli, server, "2.11.0", ignore=[{"id": "driver-too-old", "because": "cuda-compat is there"}])

@@ -82,6 +82,7 @@ def test_what_conda_meta_says_of_every_kind_of_file_is_true(tmp_path: Path) -> N
     assert kinds == {"hardlink", "softlink", "unix_python_entry_point"}
 
 
+@pytest.mark.slow
 def test_uv_and_pip_take_it_for_a_virtual_environment(tmp_path: Path) -> None:
     wheel = Wheel(name="six", version="1.0")
     needs = packages.module("needs", "1.0", requires=("demo>=1",))

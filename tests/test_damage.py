@@ -49,6 +49,7 @@ def test_a_wheel_whose_record_lies_is_installed_and_seen_through(tmp_path: Path)
             assert "damaged" not in answer.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "finding"), [(REMOVE, "file-missing"), (REWRITE, "file-modified")])
 def test_a_run_step_may_not_spoil_what_is_installed(tmp_path: Path, code: str, finding: str) -> None:
     with serve({"pypi": Index(artefacts=[SIX])}) as server:
@@ -90,6 +91,7 @@ def test_a_run_step_that_puts_another_build_in_place_violates_keep(tmp_path: Pat
         assert ("kept-package-changed", "six") in errors(answer)
 
 
+@pytest.mark.slow
 def test_a_folder_of_the_user_s_is_not_what_pip_or_a_check_runs(tmp_path: Path) -> None:
     with serve({"pypi": Index(artefacts=[SIX])}) as server:
         cli = Cli(root=tmp_path)

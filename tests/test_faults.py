@@ -114,6 +114,7 @@ NEW_STEPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", RARELY, ids=lambda number: number.name)
 def test_a_signal_during_a_download(tmp_path: Path, number: signal.Signals) -> None:
     with built(tmp_path, Fault(file="big-*.whl", rate=20_000, times=1)) as (cli, server):
@@ -238,6 +239,7 @@ def test_a_disk_that_fills(tmp_path: Path) -> None:
         assert cli.installed() == {"six": "1.0.0", "huge": "1.0.0"}
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_in_a_rebuild_and_an_audit(tmp_path: Path) -> None:
     huge = Wheel(name="huge", version="1.0.0", files={"huge/data.txt": noise(12_000_000)})
     with mounted(tmp_path / "forge", "size=80m"), serve({"pypi": Index(artefacts=[SIX, huge])}) as server:
@@ -298,6 +300,7 @@ def test_the_network_goes_in_the_middle_of_a_rebuild(tmp_path: Path) -> None:
     assert cli.link().readlink().name == "4"
 
 
+@pytest.mark.slow
 def test_what_changes_an_environment_excludes_all_else_that_does(tmp_path: Path) -> None:
     mark, hold = tmp_path / "mark", tmp_path / "hold"
     with serve({"pypi": Index(artefacts=[SIX])}) as server:
@@ -346,6 +349,7 @@ def refused(cli: Cli, server: Server) -> None:
     assert str(cli.home) in answer.text
 
 
+@pytest.mark.slow
 def test_a_run_step_that_writes_into_a_linked_file(tmp_path: Path) -> None:
     poison = "import six; open(six.__file__, 'a').write('evil = 1\\n')"
     with serve({"pypi": Index(artefacts=[SIX])}) as server:

@@ -139,6 +139,7 @@ def test_a_model_that_is_not_there(
     assert "Traceback" not in finding["evidence"]["tail"]
 
 
+@pytest.mark.slow
 def test_without_a_card_what_needs_one_is_skipped(tmp_path: Path, server: Server) -> None:
     cli = Cli(root=tmp_path)
     asked = generate(models.model(tmp_path / "model"), "vllm")
@@ -157,6 +158,7 @@ def test_without_a_card_what_needs_one_is_skipped(tmp_path: Path, server: Server
     ]
 
 
+@pytest.mark.slow
 def test_vllm_on_the_cards_that_fit(tmp_path: Path, server: Server, driver: Driver) -> None:
     cli = Cli(root=tmp_path, variables=driver.variables)
     asked = generate(models.model(tmp_path / "model", holds=32768), "vllm", dtype="float16")
@@ -184,6 +186,7 @@ def test_vllm_on_the_cards_that_fit(tmp_path: Path, server: Server, driver: Driv
     assert unfit["skipped"] == "compute capability 8.6, the profile wants ==7.0"
 
 
+@pytest.mark.slow
 def test_a_model_that_the_profile_names(tmp_path: Path, server: Server) -> None:
     """While it is not fetched a build cannot ask for it, since fetching takes an environment; `smoke` can."""
     cli = Cli(root=tmp_path)
@@ -228,6 +231,7 @@ def test_a_check_may_not_spoil_what_it_proves(home_with_transformers: Cli) -> No
     assert (cli.site() / "torch/__init__.py").exists()
 
 
+@pytest.mark.slow
 def test_a_check_that_writes_into_shared_files_names_who_has_them_too(tmp_path: Path, server: Server) -> None:
     cli = Cli(root=tmp_path)
     build(cli, server, {"import": ["six"]}, install=["six"])

@@ -123,6 +123,7 @@ def test_what_is_there_is_recorded_and_later_audits_go_by_it(house: House) -> No
     assert errors(audit(house.shop, "demo")) == {("file-modified", "dep"), ("file-modified", "idna")}
 
 
+@pytest.mark.slow
 def test_it_has_its_place_in_the_history_and_is_undone_by_a_rebuild_or_rollback(house: House) -> None:
     prefix = built(house)
     add(prefix, IDNA)
@@ -151,6 +152,7 @@ def test_it_has_its_place_in_the_history_and_is_undone_by_a_rebuild_or_rollback(
     assert caught.value.code == "not-restorable"
 
 
+@pytest.mark.slow
 def test_what_a_build_would_bring_otherwise_adds_up_and_goes_again(house: House) -> None:
     prefix = built(house)
     original = (house.site() / "dep/__init__.py").read_bytes()
@@ -169,6 +171,7 @@ def test_what_a_build_would_bring_otherwise_adds_up_and_goes_again(house: House)
     assert errors(audit(house.shop, "demo", deep=True)) == set()
 
 
+@pytest.mark.slow
 def test_guards_debris_and_code_of_nobody_stand_in_the_way(house: House) -> None:
     prefix = built(house, guards=[{"hold": "six<2"}, {"keep": ["dep"]}])
     add(prefix, SEVEN)
@@ -186,6 +189,7 @@ def test_guards_debris_and_code_of_nobody_stand_in_the_way(house: House) -> None
     assert accept(house.shop, "demo").exit == 0
 
 
+@pytest.mark.slow
 def test_a_partial_distribution_is_refused_and_one_that_is_ignored_is_not(house: House) -> None:
     built(house)
     (house.site() / "six/more.py").unlink()
@@ -212,6 +216,7 @@ def test_what_nobody_can_read_is_refused(house: House) -> None:
     assert snapshots.numbers(house.shop.home, "demo", 1) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_record_that_lied_from_the_start_is_no_news(house: House) -> None:
     prefix = built(house)
     assert errors(audit(house.shop, "demo", deep=True)) == set()
@@ -232,6 +237,7 @@ def run(cli: Cli, words: Sequence[str], status: int) -> Answer:
     return answer
 
 
+@pytest.mark.slow
 def test_the_command_says_it_to_a_script(house: House) -> None:
     cli = Cli(root=house.root)
     prefix = built(house)

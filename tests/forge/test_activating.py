@@ -150,6 +150,7 @@ def test_a_venv_is_none_of_condas(tmp_path: Path) -> None:
         assert not {"CONDA_PREFIX", "CONDA_DEFAULT_ENV"}.intersection(variables)
 
 
+@pytest.mark.slow
 def test_the_activation_scripts_of_a_venv_are_recorded_as_they_are(tmp_path: Path) -> None:
     with house(tmp_path) as (cli, server):
         cli.profile(server.url("pypi"), [{"name": "six", "install": ["six"]}], environment={"OURS": "it's"})
@@ -171,6 +172,7 @@ def test_the_activation_scripts_of_a_venv_are_recorded_as_they_are(tmp_path: Pat
         assert ended(cli.run("diff", "demo/1.1", "demo/2.1", "--files")).data["files"] == []
 
 
+@pytest.mark.slow
 def test_generations_of_conda_packages_differ_in_what_the_profile_says(tmp_path: Path) -> None:
     with house(tmp_path) as (cli, server):
         odd = {"Small": "1", "QUOTED": "it's", "EMPTY": ""}

@@ -47,6 +47,7 @@ def errors(findings: tuple[Finding, ...]) -> set[tuple[str, str]]:
     return {(each.id, each.subject) for each in findings if each.severity == "error"}
 
 
+@pytest.mark.slow
 def test_pip_s_own_environment_is_adopted_looked_at_and_left_again_untouched(tmp_path: Path) -> None:
     """By the real command, on what `python -m venv` and pip made."""
     cli = Cli(root=tmp_path)
@@ -293,6 +294,7 @@ def test_a_link_that_leads_elsewhere_than_recorded_is_no_generation(tmp_path: Pa
     assert (other / "pyvenv.cfg").exists()
 
 
+@pytest.mark.slow
 def test_a_new_generation_comes_from_the_profile_and_the_adopted_one_stays(tmp_path: Path) -> None:
     with serve({"pypi": Index(artefacts=[SIX, IDNA])}) as server:
         house = House(tmp_path, server)

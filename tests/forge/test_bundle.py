@@ -92,6 +92,7 @@ def test_the_same_is_built_elsewhere_without_the_index(tmp_path: Path, made: Mad
     assert contents(other) == contents(made.house)
 
 
+@pytest.mark.slow
 def test_it_knows_that_it_has_no_profile_of_its_own(tmp_path: Path, made: Made) -> None:
     other = elsewhere(made, tmp_path)
     file = tmp_path / "moved.tar"
@@ -106,12 +107,14 @@ def test_it_knows_that_it_has_no_profile_of_its_own(tmp_path: Path, made: Made) 
     assert caught.value.code == "profile-gone"
 
 
+@pytest.mark.slow
 def test_pip_builds_from_it_too(tmp_path: Path, made: Made) -> None:
     other = elsewhere(made, tmp_path, engine="pip")
     assert create_bundled(other.shop, made.file).exit == 0
     assert contents(other) == contents(made.house)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     steps = [STEPS[0], {"name": "idna", "install": ["idna", "six>=2"]}]
     with serve({"pypi": Index(artefacts=[SIX, SEVEN, IDNA])}) as server:
@@ -142,6 +145,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(tmp_path: Path) -> Non
     assert file.read_bytes() == (tmp_path / "two/x.tar").read_bytes()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_carried_and_what_is_not_here_is_named(tmp_path: Path) -> None:
     copies = (
         "import pathlib, sys; site = next(pathlib.Path(sys.prefix).glob('lib/*/site-packages')); "
@@ -245,6 +249,7 @@ def test_no_sizes(text: str) -> None:
         part_size(text)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_what_was_fetched_waits(tmp_path: Path) -> None:
     huge = Wheel(name="huge", version="1.0.0", files={"huge/data.txt": noise(3_000_000)})
     with serve({"pypi": Index(artefacts=[SIX, huge])}) as server:
@@ -288,6 +293,7 @@ def test_the_commands_and_parts(tmp_path: Path, made: Made) -> None:
     assert f"`{cli.work / parts[-1]}` is missing" in answer.document["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_leaves_what_it_fetched_and_goes_on(tmp_path: Path) -> None:
     big = Wheel(name="big", version="1.0.0", files={"big/data.txt": noise(600_000)})
     with serve({"pypi": Index(artefacts=[SIX, big])}) as server:

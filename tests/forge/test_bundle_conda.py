@@ -113,6 +113,7 @@ def test_the_same_is_built_elsewhere_without_channel_and_index(tmp_path: Path, m
     assert contents(other) == contents(made.house)
 
 
+@pytest.mark.slow
 def test_a_damaged_copy_in_the_cache_is_replaced_from_it(tmp_path: Path, made: Made) -> None:
     other = house(tmp_path, made.house.server)
     create_bundled(other.shop, made.file)
@@ -139,6 +140,7 @@ def test_nothing_is_built_from_a_package_with_a_changed_byte(tmp_path: Path, mad
     assert not (other.settings.cache / "conda").exists()
 
 
+@pytest.mark.slow
 def test_without_network_every_archive_that_is_not_here_is_named_and_what_was_fetched_is_taken(tmp_path: Path) -> None:
     with served() as server:
         first = house(tmp_path, server)
@@ -158,6 +160,7 @@ def test_without_network_every_archive_that_is_not_here_is_named_and_what_was_fe
     assert [line.split("`")[1] for line in lines] == names([*PACKAGES, SIX, IDNA])
 
 
+@pytest.mark.slow
 def test_a_shell_builds_it(tmp_path: Path, made: Made) -> None:
     shell = shutil.which("dash") or "/bin/sh"
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "ENVFORGE_PYTHON": sys.executable, "COLUMNS": "400"}

@@ -97,6 +97,7 @@ def test_what_is_built_is_what_was_planned_and_what_conda_accepts(world: World) 
     assert again.data["totals"]["download"] == 0
 
 
+@pytest.mark.slow
 def test_a_conda_step_adds_keeps_and_is_explained(world: World) -> None:
     world.profile([STEP, {"name": "tool", "conda": ["tool <2"]}])
     ended(world.run("create", "demo"))
@@ -119,6 +120,7 @@ def test_a_conda_step_over_what_pip_installed_is_refused_before_anything_happens
     assert not world.server.requests("file", "*tool-*")
 
 
+@pytest.mark.slow
 def test_a_file_of_another_name_is_found_in_the_way_too(world: World) -> None:
     stray = Package(name="stray", version="1", files={f"lib/python{PYTHON}/site-packages/six/__init__.py": "mine\n"})
     world.server.put("forge", stray)
@@ -128,6 +130,7 @@ def test_a_file_of_another_name_is_found_in_the_way_too(world: World) -> None:
     assert "six/__init__.py`, which is of `six`" in answer.document["error"]["message"]
 
 
+@pytest.mark.slow
 def test_pip_over_conda_is_told_in_plan_and_audit(world: World) -> None:
     world.server.put("pypi", Wheel(name="tool", version="3.0", files={"tool/__init__.py": "three = 3\n"}))
     world.profile([{"name": "over", "install": ["tool>=3"]}], ["tool <2"])
@@ -177,6 +180,7 @@ def test_a_file_written_through_its_link_is_cured_in_the_cache_too(world: World)
     assert told(world.run("audit", "demo", "--deep")) == []
 
 
+@pytest.mark.slow
 def test_what_conda_is_told_behind_ones_back_is_drift(world: World) -> None:
     ended(world.run("create", "demo"))
     record = meta(world.prefix, "prefixed")
@@ -251,6 +255,7 @@ def test_a_package_that_is_not_what_its_channel_says(tmp_path: Path, fault: Faul
         assert not world.cli.link().exists()
 
 
+@pytest.mark.slow
 def test_offline_what_the_cache_lacks_is_named(world: World) -> None:
     ended(world.run("plan", "demo"))
     error = ended(world.run("--offline", "create", "demo"), 1).document["error"]
@@ -260,6 +265,7 @@ def test_offline_what_the_cache_lacks_is_named(world: World) -> None:
     assert ended(world.run("--offline", "plan", "demo")).data["base"]
 
 
+@pytest.mark.slow
 def test_a_channel_behind_a_password(tmp_path: Path) -> None:
     with serve({"forge": Channel(packages=FORGE, auth="ada:secret-word"), "pypi": Index(artefacts=(SIX,))}) as server:
         world = World(server, Cli(root=tmp_path))
@@ -274,6 +280,7 @@ def test_a_channel_behind_a_password(tmp_path: Path) -> None:
             assert path.is_dir() or b"secret-word" not in path.read_bytes(), path
 
 
+@pytest.mark.slow
 def test_mirrors_are_asked_in_order_and_stand_in_no_record(tmp_path: Path) -> None:
     lacking = Channel(packages=(BASE, TOOL), hidden=("*/python-*",))
     with serve(
@@ -309,6 +316,7 @@ def test_uninstalling_what_conda_brought_is_refused(world: World) -> None:
     assert ended(world.run("plan", "demo"), 1).document["error"]["code"] == "conda-owned"
 
 
+@pytest.mark.slow
 def test_a_venv_instead_is_remembered(world: World) -> None:
     answer = ended(world.run("create", "demo", "--backend", "venv"), 2)
     assert answer.document["error"]["code"] == "needs-conda"
@@ -321,6 +329,7 @@ def test_a_venv_instead_is_remembered(world: World) -> None:
     assert ended(world.run("show", "demo")).data["outdated"] is False
 
 
+@pytest.mark.slow
 def test_an_environment_that_a_killed_build_left_is_gone_on_with(world: World) -> None:
     world.profile([STEP, {"name": "tool", "conda": ["tool"]}, {"name": "fails", "run": ["false"]}])
     ended(world.run("create", "demo"), 1)

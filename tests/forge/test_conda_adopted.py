@@ -70,6 +70,7 @@ def test_an_audit_of_a_path_holds_every_file_to_conda_meta(house: tuple[Cli, Ser
     assert "`share/prefixed/binary` of `prefixed` 1.0 is gone" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["conda", "venv"])
 def test_what_was_adopted_is_repaired_from_its_channel(house: tuple[Cli, Server], backend: str) -> None:
     cli, server = house
@@ -113,6 +114,7 @@ def test_credentials_of_a_channel_stay_out_of_the_records(house: tuple[Cli, Serv
     assert "secret" not in snapshot
 
 
+@pytest.mark.slow
 def test_what_conda_installed_behind_its_back_is_told_accepted_and_kept(house: tuple[Cli, Server]) -> None:
     cli, server = house
     conda_house.profile(cli, server, "demo ==1.0", "prefixed")

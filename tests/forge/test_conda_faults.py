@@ -20,6 +20,7 @@ POST = Package(name="post", version="1", files={"bin/.post-post-link.sh": "#!/bi
 STEP = {"name": "then", "conda": ["post"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [False, True])
 def test_a_script_that_conda_would_run_is_told_and_not_run(tmp_path: Path, step: bool) -> None:
     with conda_house.house(tmp_path, POST) as (cli, server):
@@ -82,6 +83,7 @@ def test_a_record_that_names_what_is_outside_is_conda_metas(tmp_path: Path) -> N
         assert "another record in conda-meta" in told["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["repodata", "pkgs"])
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, part: str) -> None:
     with conda_house.house(tmp_path, POST, plain=True) as (cli, server):
@@ -102,6 +104,7 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, part: str) -> N
         ended(cli.run("create", "demo", "--replace"))
 
 
+@pytest.mark.slow
 def test_a_cache_whose_path_is_too_long_is_told_as_that(tmp_path: Path) -> None:
     with conda_house.house(tmp_path) as (cli, server):
         conda_house.profile(cli, server, steps=[])
@@ -123,6 +126,7 @@ def test_a_python_that_does_not_work_is_the_channels(tmp_path: Path) -> None:
         assert "conda.packages" in error["hint"]
 
 
+@pytest.mark.slow
 def test_what_a_package_brings_as_condas_notes_is_no_drift(tmp_path: Path) -> None:
     notes = Package(name="notes", version="1", files={"conda-meta/history": "x\n", "conda-meta/state": "{}"})
     with conda_house.house(tmp_path, notes) as (cli, server):

@@ -64,6 +64,7 @@ def test_what_was_superseded_goes_and_what_stays_can_be_built_offline(house: tup
     assert pruned(cli)["removed"] == []
 
 
+@pytest.mark.slow
 def test_files_that_an_environment_links_to_free_nothing(house: tuple[Cli, Server]) -> None:
     cli, server = house
     conda_house.profile(cli, server, "demo ==1.1")
@@ -79,6 +80,7 @@ def test_files_that_an_environment_links_to_free_nothing(house: tuple[Cli, Serve
     assert not list((cli.home / "cache/conda/repodata").iterdir())
 
 
+@pytest.mark.slow
 def test_half_a_package_goes_and_in_doubt_one_stays(house: tuple[Cli, Server]) -> None:
     cli, server = house
     conda_house.profile(cli, server, "prefixed")

@@ -60,6 +60,7 @@ def test_a_package_comes_from_the_first_channel_that_has_its_name(world: World, 
     assert base(world.plan(["tool >=3"], ["low", "forge"]))["tool"] == "9.0"
 
 
+@pytest.mark.slow
 def test_all_specs_of_one_list_hold_and_a_later_list_replaces_an_earlier(world: World) -> None:
     assert base(world.plan(["tool >=1", "tool <2"]))["tool"] == "1.0"
     assert ended(world.plan(["tool <2", "tool >=2"]), 1).document["error"]["code"] == "unsolvable"
@@ -95,6 +96,7 @@ def on_disk(folder: Path, change: Mapping[str, Any]) -> str:
     return folder.as_uri()
 
 
+@pytest.mark.slow
 def test_a_channel_on_disk_is_held_to_its_hashes(world: World, tmp_path: Path) -> None:
     lying = on_disk(tmp_path / "lying channel", {"sha256": "0" * 64})
     assert base(world.plan(["prefixed"], [lying]))
@@ -126,6 +128,7 @@ def test_a_channel_that_is_none_is_told(world: World, tmp_path: Path, listed: st
     assert (error["code"], bool(error["cause"]), bool(error["hint"])) == (code, True, True)
 
 
+@pytest.mark.slow
 def test_a_channel_that_is_ill_is_told(world: World) -> None:
     error = ended(world.plan([], ["ill"]), 1).document["error"]
     assert (error["code"], "500" in error["cause"]) == ("channel-unreachable", True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from forge.conda_house import house, profile
 from kit.check import ended
 from kit.plain import need_plain
@@ -106,6 +107,7 @@ def test_it_is_listed_as_long_as_it_is_one_of_condas(tmp_path: Path) -> None:
         assert registry.read_text() == "/opt/conda\n"
 
 
+@pytest.mark.slow
 def test_a_list_that_cannot_be_written_is_but_a_warning(tmp_path: Path) -> None:
     need_plain(tmp_path)
     with house(tmp_path, plain=True) as (cli, server):
@@ -121,6 +123,7 @@ def test_a_list_that_cannot_be_written_is_but_a_warning(tmp_path: Path) -> None:
             cli.user.chmod(0o700)
 
 
+@pytest.mark.slow
 def test_a_venv_makes_no_list(tmp_path: Path) -> None:
     with house(tmp_path) as (cli, server):
         cli.profile(server.url("pypi"), [])

@@ -59,6 +59,7 @@ def test_it_goes_on_after_the_last_whole_step(tmp_path: Path) -> None:
         assert made.installed() == {"six": "1.0.0", "idna": "1.0.0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("why", ["profile", "index", "file", "extra file"])
 def test_it_starts_clean_where_the_world_changed(tmp_path: Path, why: str) -> None:
     flag = tmp_path / "flag"

@@ -142,6 +142,7 @@ def test_pip_rebuilds_from_the_requirements(tmp_path: Path, server: Server) -> N
     assert "which distribution comes from which index" in lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["requirements", "pylock"])
 def test_uv_rebuilds_from_either(tmp_path: Path, server: Server, form: str) -> None:
     made = house(tmp_path, server)
@@ -219,6 +220,7 @@ def test_shellcheck_finds_nothing_in_the_script(tmp_path: Path, server: Server) 
     start([str(CHECKER), "--severity=warning", "demo.sh"], tmp_path)
 
 
+@pytest.mark.slow
 def test_the_dockerfile_does_in_a_folder_what_the_steps_did(tmp_path: Path, server: Server) -> None:
     run = {
         "name": "mark",

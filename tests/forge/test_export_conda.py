@@ -110,6 +110,7 @@ def test_rattler_installs_the_explicit_list(made: House, tmp_path: Path) -> None
     assert not any("the Python" in each or "hashes" in each for each in view.lost)
 
 
+@pytest.mark.slow
 def test_an_environment_file_says_which_packages_and_pip_installs_the_rest(made: House, tmp_path: Path) -> None:
     document = yaml.safe_load(exported(made, "environment-yml").files["environment.yml"])
     assert document["channels"] == [made.server.url("forge"), "nodefaults"]
@@ -145,6 +146,7 @@ def test_the_script_does_the_same_by_hand(made: House, tmp_path: Path) -> None:
     assert exported(made, "script").lost == ()
 
 
+@pytest.mark.slow
 def test_the_dockerfile_does_the_same_in_a_folder(made: House, tmp_path: Path) -> None:
     root = tmp_path / "image"
     by_list.put_on_path(root / "base")
@@ -172,6 +174,7 @@ def test_without_conda_lock_its_format_names_the_extra(made: House, monkeypatch:
     assert "envforge[conda-lock]" in (caught.value.hint or "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["environment-yml", "conda-explicit"])
 def test_what_is_exported_makes_a_profile_of_the_same(made: House, tmp_path: Path, form: str) -> None:
     text = render.render(detect.draft(written(made, form, tmp_path), name="again"))

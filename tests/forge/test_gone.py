@@ -71,6 +71,7 @@ def test_what_builds_goes_on(cli: Cli, words: tuple[str, ...]) -> None:
     ended(cli.run("audit", "demo"))
 
 
+@pytest.mark.slow
 def test_an_older_one_and_then_all(cli: Cli) -> None:
     ended(cli.run("rebuild", "demo"))
     ended(cli.run("rebuild", "demo"))

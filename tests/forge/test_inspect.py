@@ -140,6 +140,7 @@ def test_a_name_that_is_nothing_is_an_error(tmp_path: Path) -> None:
     assert Cli(root=tmp_path).run("inspect", "nothing").document["error"]["code"] == "no-such-environment"
 
 
+@pytest.mark.slow
 def test_what_was_found_is_kept_and_looked_at_again_where_a_file_is_another(cli: Cli) -> None:
     kept = cli.home / "records/demo/1/native.json"
     before = kept.read_bytes()

@@ -73,6 +73,7 @@ def test_an_environment_is_built_again_elsewhere_though_the_channel_moved_on(tmp
     assert len(server.requests("file", index="forge")) == 3
 
 
+@pytest.mark.slow
 def test_a_profile_is_locked_from_its_plan_and_then_built_so(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path / "a", server)
     profile = made.profile(STEPS, **options(server))
@@ -83,6 +84,7 @@ def test_a_profile_is_locked_from_its_plan_and_then_built_so(tmp_path: Path, ser
     assert lock(made.shop, "demo", output="-").data.text == answer.data.text
 
 
+@pytest.mark.slow
 def test_rattler_installs_from_the_list_beside_it(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path / "a", server)
     profile = made.profile(STEPS, **options(server))
@@ -100,6 +102,7 @@ def test_rattler_installs_from_the_list_beside_it(tmp_path: Path, server: Server
     assert make(tmp_path / "d", server.url("forge"), explicit=broken).error is not None
 
 
+@pytest.mark.slow
 def test_a_profile_without_steps_is_locked_too(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path / "a", server)
     assert made.create([], **options(server)).exit == 0
@@ -110,6 +113,7 @@ def test_a_profile_without_steps_is_locked_too(tmp_path: Path, server: Server) -
     assert contents(other) == contents(made)
 
 
+@pytest.mark.slow
 def test_what_the_profile_asks_for_now_is_compared_with_what_is_locked(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path / "a", server)
     profile = made.profile(STEPS, **options(server))
@@ -136,6 +140,7 @@ def test_what_the_profile_asks_for_now_is_compared_with_what_is_locked(tmp_path:
     assert (caught.value.cause or "").splitlines()[0].endswith("and the profile has the backend `venv`")
 
 
+@pytest.mark.slow
 def test_packages_of_another_architecture_are_not_for_this_machine(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path / "a", server)
     profile = made.profile(STEPS, **options(server))
@@ -148,6 +153,7 @@ def test_packages_of_another_architecture_are_not_for_this_machine(tmp_path: Pat
     assert f"the lock holds packages for `{there}`" in (caught.value.cause or "")
 
 
+@pytest.mark.slow
 def test_what_is_out_of_reach_without_network_is_named_before_anything_is_built(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path / "a", server)
     profile = made.profile(STEPS, **options(server))
@@ -171,6 +177,7 @@ def test_no_credentials_in_what_is_written(tmp_path: Path, monkeypatch: pytest.M
         assert "hush" not in view.text + Path(view.explicit or "").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, server: Server) -> None:
     cli = Cli(root=tmp_path / "cli")
     cli.profile(server.url("pypi"), STEPS, **options(server))

@@ -142,6 +142,7 @@ def test_killed_midway_the_next_one_goes_on_and_nobody_sees_half_of_it(cli: Cli,
     assert not part.exists()
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_a_finding_and_fetched_again(cli: Cli, hub: Hub) -> None:
     ended(cli.run("models", "demo", "--fetch"))
     changed = folder(cli) / LARGE
@@ -220,6 +221,7 @@ def test_a_hub_that_gives_no_answer_and_the_mirror_after_it(root: Path, hub: Hub
         )
 
 
+@pytest.mark.slow
 def test_modelscope_is_asked_without_the_hosts_proxy_and_hugging_face_with_it(root: Path, hub: Hub) -> None:
     dead = {"http_proxy": "http://127.0.0.1:9"}
     with serve(hub) as url:
@@ -287,6 +289,7 @@ def test_prune_takes_what_no_profile_names_and_remove_leaves_it(cli: Cli, hub: H
     assert not folder(cli, "huggingface/gone/.v1.part").exists()
 
 
+@pytest.mark.slow
 def test_a_bundle_brings_the_models_along(tmp_path: Path, hub: Hub) -> None:
     here, there = Cli(root=tmp_path / "here"), Cli(root=tmp_path / "there")
     file = str(tmp_path / "demo.tar")

@@ -121,6 +121,7 @@ def using(prefix: Path) -> Iterator[int]:
 # -- generations -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_the_real_one_frees(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server)
     made.create([step("six"), step("attrs"), step("old")])
@@ -182,6 +183,7 @@ def test_what_stays_can_still_be_built_offline(tmp_path: Path, server: Server) -
     assert not server.requests()
 
 
+@pytest.mark.slow
 def test_a_generation_that_is_gone_is_built_anew_from_its_records(tmp_path: Path, server: Server) -> None:
     """Offline too, while another environment holds the same; else the missing files are named."""
     made = house(tmp_path, server)
@@ -217,6 +219,7 @@ def test_history_and_diff_still_tell(tmp_path: Path, server: Server) -> None:
     assert Journal(made.shop.home.journal("demo", 1)).events()[-1].kind == "pruned"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keep", "back", "stay"),
     [(1, None, (4,)), (2, None, (3, 4)), (2, 1, (1, 4)), (3, 2, (2, 3, 4)), (9, 1, (1, 2, 3, 4))],
@@ -234,6 +237,7 @@ def test_the_newest_that_were_in_use_stay_and_always_the_one_in_use(
     assert made.shop.home.current("demo") == (back or 4)
 
 
+@pytest.mark.slow
 def test_one_that_is_broken_takes_no_place(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server)
     for _ in range(4):
@@ -269,6 +273,7 @@ def test_an_interrupted_build_stays_until_it_is_not_the_newest(tmp_path: Path, s
     assert (continued.generation, continued.continued) == (2, "idna")
 
 
+@pytest.mark.slow
 def test_a_step_that_failed_is_not_gone_on_with_once_it_was_pruned(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server)
     with pytest.raises(EnvforgeError):
@@ -371,6 +376,7 @@ def archives(made: House, text: str) -> list[Path]:
     return [file for file in files if file.read_text().startswith(text)]
 
 
+@pytest.mark.slow
 def test_a_superseded_wheel_goes_and_the_one_in_use_stays(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server)
     superseded(made)
@@ -399,6 +405,7 @@ def test_a_superseded_wheel_goes_and_the_one_in_use_stays(tmp_path: Path, server
     assert (made.installed()["six"], audit(made.shop, "demo", deep=True).exit) == ("1.0.0", 0)
 
 
+@pytest.mark.slow
 def test_a_version_that_any_environment_holds_stays(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server)
     made.create([step("six")], name="other")
@@ -409,6 +416,7 @@ def test_a_version_that_any_environment_holds_stays(tmp_path: Path, server: Serv
     assert made.installed()["six"] == "1.0.0"
 
 
+@pytest.mark.slow
 def test_another_file_of_the_same_version_goes_too(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server)
     made.create([step("six")])
@@ -420,6 +428,7 @@ def test_another_file_of_the_same_version_goes_too(tmp_path: Path, server: Serve
     assert rebuild(made.offline().shop, "demo").exit == 0
 
 
+@pytest.mark.slow
 def test_to_plan_a_superseded_version_again_takes_no_metadata(tmp_path: Path, server: Server) -> None:
     made = house(tmp_path, server)
     superseded(made)
@@ -472,6 +481,7 @@ def test_nothing_at_all(tmp_path: Path, server: Server) -> None:
     assert prune(house(tmp_path, server).shop).data == PruneView(dry_run=False, bytes=0)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_removed_is_named_and_the_rest_goes(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -502,6 +512,7 @@ def test_read_only_folders_go_too(tmp_path: Path, server: Server) -> None:
 # -- by itself ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_new_generation_takes_the_place_of_the_oldest(tmp_path: Path, server: Server) -> None:
     made = House(tmp_path, server)
     made.create([step("six")])
@@ -518,6 +529,7 @@ def test_a_new_generation_takes_the_place_of_the_oldest(tmp_path: Path, server: 
     assert there(made) == (4, 5, 6)
 
 
+@pytest.mark.slow
 def test_one_that_is_used_is_named_and_failures_are_no_failure_of_the_build(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -559,6 +571,7 @@ def wait(mark: Path, child: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_while_something_is_built_neither_that_nor_the_cache_is_touched(tmp_path: Path, server: Server) -> None:
     mark, held = tmp_path / "mark", tmp_path / "hold"
     code = f"import os, time; open({str(mark)!r}, 'w').close()\nwhile os.path.exists({str(held)!r}): time.sleep(0.02)\n"

@@ -117,6 +117,7 @@ def test_another_file_of_the_same_name_is_refused(tmp_path: Path) -> None:
         assert made.shop.home.current("demo") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["uv", "pip"])
 def test_offline_from_a_warm_cache(tmp_path: Path, engine: str) -> None:
     old = Sdist(wheel=Wheel(name="old", version="1.0.0"), metadata="dynamic")
@@ -129,6 +130,7 @@ def test_offline_from_a_warm_cache(tmp_path: Path, engine: str) -> None:
         assert not server.requests()
 
 
+@pytest.mark.slow
 def test_offline_every_missing_file_is_named(tmp_path: Path) -> None:
     """Also the one of a version that a later step replaced."""
     steps = [{"name": "old", "install": ["six<2"]}, NEXT, {"name": "new", "pin": ["six>=2"]}]
@@ -163,6 +165,7 @@ def test_a_wheel_that_was_built_here_and_is_gone(tmp_path: Path) -> None:
         assert rebuild(made.shop, "demo", fresh=True).exit == 0
 
 
+@pytest.mark.slow
 def test_a_program_is_run_again_and_what_comes_after_it_is_still_from_the_lock(tmp_path: Path) -> None:
     version = tmp_path / "version"
     version.write_text("1.0")
@@ -181,6 +184,7 @@ def test_a_program_is_run_again_and_what_comes_after_it_is_still_from_the_lock(t
         assert made.installed() == {"six": "1.0.0", "mine": "2.0", "idna": "1.0.0"}
 
 
+@pytest.mark.slow
 def test_fresh_says_what_is_newer(tmp_path: Path) -> None:
     with serve({"pypi": Index(artefacts=[SIX, IDNA])}) as server:
         made = House(tmp_path, server)
@@ -246,6 +250,7 @@ def write(cli: Cli, server: Server, steps: list[Any]) -> None:
     cli.profile(server.url("pypi"), steps)
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_and_two_at_once(tmp_path: Path) -> None:
     mark, hold = tmp_path / "mark", tmp_path / "hold"
     code = f"import os, time; open({str(mark)!r}, 'w').close()\nwhile os.path.exists({str(hold)!r}): time.sleep(0.02)\n"

@@ -283,6 +283,7 @@ def test_code_that_slips_in_before_a_recorded_module_is_moved_aside(house: tuple
     assert inodes(cli).keys() == before
 
 
+@pytest.mark.slow
 def test_what_was_accepted_comes_back_whole_with_nothing_evicted(house: tuple[Cli, Server]) -> None:
     cli, server = house
     install(cli, server, "stray")  # compiled by pip, as no repair would write its RECORD
@@ -301,6 +302,7 @@ def test_what_was_accepted_comes_back_whole_with_nothing_evicted(house: tuple[Cl
     assert "`envforge rebuild demo`" in answer.document["findings"][0]["remedy"]
 
 
+@pytest.mark.slow
 def test_of_what_was_accepted_no_half_comes_beside_an_intruder(house: tuple[Cli, Server]) -> None:
     cli, server = house
     install(cli, server, "stray")
@@ -377,6 +379,7 @@ def test_a_sealed_environment_is_opened_for_it_and_closed_again(house: tuple[Cli
     assert (cli.site() / "six/extra.py").stat().st_mode & 0o222 == 0
 
 
+@pytest.mark.slow
 def test_what_pip_built_is_repaired_as_pip_builds(house: tuple[Cli, Server]) -> None:
     cli, _ = house
     ended(cli.run("create", "demo", "--replace", "--engine", "pip"), 0)

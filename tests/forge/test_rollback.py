@@ -82,6 +82,7 @@ def test_back_further_back_and_forth(tmp_path: Path) -> None:
         assert made.installed() == {"six": "1.0.0"}, "the lock of the generation in use"
 
 
+@pytest.mark.slow
 def test_what_was_never_in_use_is_passed_over(tmp_path: Path) -> None:
     with serve({"pypi": Index(artefacts=[SIX, IDNA])}) as server:
         made = House(tmp_path, server)
@@ -103,6 +104,7 @@ def test_a_switch_that_was_killed_before_it_was_written_down(tmp_path: Path) -> 
         assert moved(rollback(made.shop, "demo"))[:2] == (2, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["folder", "python", "distribution", "snapshot", "journal"])
 def test_a_generation_that_is_no_longer_whole(tmp_path: Path, what: str) -> None:
     with serve({"pypi": Index(artefacts=[SIX, IDNA])}) as server:
@@ -143,6 +145,7 @@ def test_a_snapshot_that_no_step_made(tmp_path: Path) -> None:
         assert moved(rollback(made.shop, "demo", "demo/1.1"))[:3] == (2, 3, True)
 
 
+@pytest.mark.slow
 def test_none_that_can_be_used(tmp_path: Path) -> None:
     with serve({"pypi": Index(artefacts=[SIX, IDNA])}) as server:
         made = House(tmp_path, server)
@@ -155,6 +158,7 @@ def test_none_that_can_be_used(tmp_path: Path) -> None:
         assert "`envforge rollback demo demo/2.1`" in (error.hint or "")
 
 
+@pytest.mark.slow
 def test_away_from_a_generation_that_is_gone(tmp_path: Path) -> None:
     with serve({"pypi": Index(artefacts=[SIX, IDNA])}) as server:
         made = House(tmp_path, server)
@@ -187,6 +191,7 @@ def test_to_the_state_after_a_step(tmp_path: Path) -> None:
         assert made.update([STEP, NEXT, pin]).exit == 0, "the file that it was built from is still known"
 
 
+@pytest.mark.slow
 def test_to_the_state_after_a_step_that_does_not_hold(tmp_path: Path) -> None:
     pin = {"name": "pin", "pin": ["six<2"]}
     with serve({"pypi": Index(artefacts=[SIX, SEVEN])}) as server:

@@ -160,6 +160,7 @@ def test_where_none_fits_the_command_starts_and_it_is_told(
     assert said in done.stderr
 
 
+@pytest.mark.slow
 def test_parts_of_a_card_go_by_their_uuid(home: Path, driver: Driver) -> None:
     driver.put(A100_MIG, RTX_3090)
     assert seen(run(home, driver, "--gpu", "A100", "free", "python", "-c", SEEN))[0] == "MIG-aaaa0001,MIG-aaaa0002"
@@ -175,6 +176,7 @@ def test_a_divided_card_without_parts_cannot_be_used(home: Path, driver: Driver)
     assert "none of its parts is known" in json.loads(done.stdout)["error"]["message"]
 
 
+@pytest.mark.slow
 def test_waiting_ends_when_the_cards_are_there(home: Path, driver: Driver) -> None:
     driver.put(RTX_3090)
     known = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}

@@ -95,6 +95,7 @@ def install(cli: Cli, tmp_path: Path, tool: str, wheel: Wheel) -> subprocess.Com
     return subprocess.run(command, check=False, capture_output=True, text=True, env=variables, preexec_fn=plainly)
 
 
+@pytest.mark.slow
 def test_nobody_changes_it_by_hand_until_it_is_opened(house: tuple[Cli, Server], tmp_path: Path) -> None:
     cli, _ = house
     ended(cli.run("create", "demo"))
@@ -172,6 +173,7 @@ def test_what_envforge_does_with_it_goes_on(house: tuple[Cli, Server]) -> None:
     assert is_sealed(cli, "other"), "removing one does not open the files of another"
 
 
+@pytest.mark.slow
 def test_a_profile_seals_what_it_builds_and_an_edited_one_does_not(house: tuple[Cli, Server]) -> None:
     cli, server = house
     (cli.work / "profiles/demo.yaml").write_text("schema: 1\nname: demo\nextends: ./base.yaml\n")
@@ -186,6 +188,7 @@ def test_a_profile_seals_what_it_builds_and_an_edited_one_does_not(house: tuple[
     assert (cli.link().readlink().name, is_sealed(cli)) == ("3", False)
 
 
+@pytest.mark.slow
 def test_what_is_not_proved_is_not_sealed(house: tuple[Cli, Server]) -> None:
     cli, server = house
     profile(cli, server, sealed=True, smoke=[{"import": ["absent"]}])
@@ -334,6 +337,7 @@ def test_names_and_locks(small: tuple[Shop, Path]) -> None:
     assert caught.value.code == "no-generation"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_what_belongs_to_somebody_else_is_named_with_exit_4(house: tuple[Cli, Server]) -> None:
     cli, _ = house

@@ -81,6 +81,7 @@ def test_the_bound_comes_from_the_metadata_and_nothing_is_run_or_written_there(m
     assert not audit(made.shop, "demo", deep=True).exit
 
 
+@pytest.mark.slow
 def test_what_was_read_is_kept_for_every_environment_of_the_home(made: House) -> None:
     first = suggest(made.shop, "demo")
     assert first.data.read == first.data.distributions
@@ -109,6 +110,7 @@ def test_a_file_that_was_changed_behind_its_back_teaches_nobody(made: House) -> 
     assert "app" not in kept(made)
 
 
+@pytest.mark.slow
 def test_an_import_that_the_profile_ignores_is_a_remark_and_no_line(tmp_path: Path, server: Server) -> None:
     made = House(tmp_path, server)
     made.create(STEPS, ignore=[{"id": "import-undeclared", "because": "we never import them"}])
@@ -118,6 +120,7 @@ def test_an_import_that_the_profile_ignores_is_a_remark_and_no_line(tmp_path: Pa
     assert ignored == {"we never import them"}
 
 
+@pytest.mark.slow
 def test_prune_takes_what_is_kept_of_distributions_that_are_gone(made: House) -> None:
     suggest(made.shop, "demo")
     made.create([SIX_STEP], again=True)

@@ -23,6 +23,7 @@ WHEELS = tuple(
 STEPS = ({"name": "one", "install": ["one"]}, {"name": "two", "install": ["two"]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["venv", "conda"])
 def test_the_winner_of_a_script_runs_in_the_generation_that_is_built_again(tmp_path: Path, backend: str) -> None:
     cli = Cli(root=tmp_path)
@@ -48,6 +49,7 @@ FIRST = Package(name="first", version="1", files={"share/twin": "first\n", "shar
 SECOND = Package(name="second", version="1", files={"share/twin": "second\n", "share/equal": "equal\n"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("base", "step"), [("first second", ""), ("first", "second"), ("second", "first")])
 def test_what_two_conda_packages_bring_is_told_and_repaired(tmp_path: Path, base: str, step: str) -> None:
     cli = Cli(root=tmp_path)

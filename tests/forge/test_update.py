@@ -43,6 +43,7 @@ def test_leading_steps_come_from_the_lock_until_something_differs(tmp_path: Path
         assert made.installed() == {}
 
 
+@pytest.mark.slow
 def test_after_a_step_that_ran_something(tmp_path: Path) -> None:
     """What a `run` installs has no lock; what comes after it is resolved anew, and it is run again."""
     mark = tmp_path / "mark"
@@ -59,6 +60,7 @@ def test_after_a_step_that_ran_something(tmp_path: Path) -> None:
         assert made.installed() == {"six": "1.0.0", "idna": "2.0.0"}
 
 
+@pytest.mark.slow
 def test_after_a_step_that_installed_something(tmp_path: Path) -> None:
     code = (
         "import pathlib, sysconfig\n"
@@ -77,6 +79,7 @@ def test_after_a_step_that_installed_something(tmp_path: Path) -> None:
         assert made.installed() == {"six": "1.0.0", "mine": "1.0", "idna": "2.0.0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", ["wheels", "all"])
 def test_a_built_wheel_that_is_gone_from_the_store(tmp_path: Path, gone: str) -> None:
     old = Sdist(wheel=Wheel(name="old", version="1.0.0"), metadata="dynamic")

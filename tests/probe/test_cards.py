@@ -76,6 +76,7 @@ def test_a_driver_that_fails_or_lies(driver: Driver, also: tuple[str, ...], why:
     assert seen.cards == ()
 
 
+@pytest.mark.slow
 def test_a_driver_that_hangs_is_asked_once(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "_LIMIT", 1.0)
     nvidia_smi(driver, f"touch {driver.folder}/asked; exit 1")

@@ -29,6 +29,7 @@ def test_all_that_is_required_is_there_and_nothing_of_this_place(tmp_path: Path)
     assert (found.program.version, found.program.needs.architecture) == (envforge.__version__, environ.architecture())
 
 
+@pytest.mark.slow
 def test_laid_out_by_itself_it_runs(tmp_path: Path) -> None:
     found = itself.look({"profiles": lookup.shipped("profiles"), "recipes": lookup.shipped("recipes")})
     for name, path in found.files:

@@ -167,6 +167,7 @@ def test_a_checkout_that_moved_gets_a_new_environment(checkout: Checkout) -> Non
     assert json.loads(done.stdout)["prefix"].startswith(str(moved.folder))
 
 
+@pytest.mark.slow
 def test_killed_midway_the_next_start_repairs(checkout: Checkout) -> None:
     with checkout.start() as child:
         while not list(checkout.folder.glob(".venv/run-*/bin/python")):
@@ -192,6 +193,7 @@ def test_interrupted_it_says_so_without_a_traceback(checkout: Checkout) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_of_two_starts_at_once_one_does_the_work(checkout: Checkout) -> None:
     with checkout.start("a") as one, checkout.start("b") as other:
         answers = [child.communicate(timeout=120) for child in (one, other)]
@@ -253,6 +255,7 @@ def socks() -> Iterator[SocksProxy]:
         yield proxy
 
 
+@pytest.mark.slow
 def test_everything_goes_through_a_socks_proxy(checkout: Checkout, socks: SocksProxy) -> None:
     with serve({"mirror": Index(artefacts=(LOCKED,))}) as server:
         socks.leads_to = ("127.0.0.1", int(server.base.rpartition(":")[2]))
