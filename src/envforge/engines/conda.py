@@ -21,7 +21,7 @@ from envforge.system.http import Proxies, without_credentials
 
 from .archives import served
 from .channels import Channel
-from .origins import ORIGIN
+from .origins import ORIGIN, variable_stem
 
 LONGEST_PREFIX = 255
 """Characters: as much room as packages leave for the path of a prefix in their files."""
@@ -256,7 +256,7 @@ class Conda:
         """What went wrong, in the user's words."""
         words = re.sub(r"(\w+)://[^\s/'\"]*@", r"\1://", message).strip()
         named = ", ".join(f"`{each.name}`" for each in self.channels)
-        stem = "ENVFORGE_INDEX_" + re.sub(r"[^A-Z0-9]", "_", self.channels[0].name.upper())
+        stem = variable_stem(self.channels[0].name)
         status = re.search(r"HTTP status client error \((\d+)", words)
         code = status[1] if status else ""
         for holds, name, text, hint in (

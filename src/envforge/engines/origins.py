@@ -88,7 +88,7 @@ def routes(profile: Profile, settings: Settings, default_url: str) -> Routes:
 
 def credentials(origin: Origin, url: str) -> tuple[str, str] | None:
     """User and password for ``url``, from the index's variables (same host and scheme only) or from netrc."""
-    stem = "ENVFORGE_INDEX_" + re.sub(r"[^A-Z0-9]", "_", origin.name.upper())
+    stem = variable_stem(origin.name)
     user, password = variables().get(f"{stem}_USERNAME"), variables().get(f"{stem}_PASSWORD")
     asked = _place(url)
     if (user or password) and any(_place(source) == asked for source in (origin.url, *origin.sources)):
@@ -99,6 +99,11 @@ def credentials(origin: Origin, url: str) -> tuple[str, str] | None:
         return None
     entry = known.hosts.get(asked[1])  # a `default` entry is for logins, not for whatever host a page names
     return (entry[0], entry[2] or "") if entry else None
+
+
+def variable_stem(name: str) -> str:
+    """What the variables for the credentials of an index or channel begin with."""
+    return "ENVFORGE_INDEX_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
 def _place(url: str) -> tuple[str, str, int | None]:

@@ -18,6 +18,7 @@ from envforge.system.http import Proxies, without_credentials
 from envforge.system.process import Completed
 
 from .artefacts import Artefact
+from .origins import variable_stem
 from .replies import HOST, index_url
 from .router import Asked, Router
 
@@ -335,7 +336,7 @@ class Uv:
 def index_error(kind: str, index: str, name: str, reason: str) -> EnvforgeError:
     """The error of an index that could not answer."""
     if kind == "unauthorized":
-        stem = "ENVFORGE_INDEX_" + re.sub(r"[^A-Z0-9]", "_", index.upper())
+        stem = variable_stem(index)
         return EnvforgeError(
             "index-unauthorized",
             f"the index `{index}` refuses to serve `{name}`",

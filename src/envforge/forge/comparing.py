@@ -9,7 +9,7 @@ from envforge.model import wire
 from envforge.model.finding import Finding, Severity
 from envforge.model.plan import StepPlan
 from envforge.model.progress import StepDone
-from envforge.model.state import Distribution, State, package_key, shown
+from envforge.model.state import Distribution, State, bringer, shown
 from envforge.rules.diff import changes
 
 
@@ -38,11 +38,7 @@ def compare(predicted: StepPlan, before: State, after: State) -> tuple[Finding, 
     said = []
     touched = {change.name for change in predicted.changes}
     # What a conda package brings changes with it, and is not told beside it.
-    touched |= {
-        name
-        for name, item in predicted.state.items()
-        if item.origin is not None and item.origin.package is not None and package_key(item.origin.package) in touched
-    }
+    touched |= {name for name, item in predicted.state.items() if bringer(item) in touched}
     for name in sorted({*predicted.state, *after}):
         wanted, found, earlier = predicted.state.get(name), after.get(name), before.get(name)
         if wanted is None and found is not None:

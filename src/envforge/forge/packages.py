@@ -16,6 +16,7 @@ from envforge.model.state import (
     Distribution,
     FileRow,
     State,
+    bringer,
     distributions,
     is_package,
     package_key,
@@ -50,15 +51,11 @@ def after(bench: Bench, step: Step, state: State, wanted: State) -> Brought:
     """What is installed once the packages are those of ``wanted``. Raises EnvforgeError ``conda-would-overwrite``."""
     conda = engine(bench)
     moved = differences(packages(state), wanted)
-    gone = {shown(change.name) for change in moved if change.before is not None}
+    gone = {change.name for change in moved if change.before is not None}
     entering = {change.name: change.after for change in moved if change.after is not None}
     brought, metadata = _brought(conda, step, entering, wanted, bench.scratch)
     _refuse(step, brought, state)
-    left = {
-        name: item
-        for name, item in distributions(state).items()
-        if not (item.origin is not None and item.origin.kind == "conda" and item.origin.package in gone)
-    }
+    left = {name: item for name, item in distributions(state).items() if bringer(item) not in gone}
     return Brought(state={**wanted, **left, **brought}, metadata=metadata)
 
 

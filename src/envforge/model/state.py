@@ -75,6 +75,12 @@ def shown(name: str) -> str:
     return name.removeprefix(_CONDA)
 
 
+def bringer(item: Distribution | None) -> str | None:
+    """The key of the conda package that brought a distribution; None for what came otherwise, or is absent."""
+    origin = item.origin if item is not None else None
+    return package_key(origin.package) if origin is not None and origin.package is not None else None
+
+
 def distributions(state: State) -> State:
     """``state`` without conda packages."""
     return {name: item for name, item in state.items() if not is_package(name)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envforge.model.finding import Finding, Severity
-from envforge.model.state import Distribution, is_package, package_key, shown
+from envforge.model.state import bringer, is_package, shown
 
 from .because import arrival
 from .context import Context
@@ -50,17 +50,11 @@ def replaced(context: Context) -> set[tuple[str, str]]:
     found = set()
     for moment in context.moments:
         for name, item in moment.state.items():
-            key = _package(item)
-            if key is not None and key in state and _package(state.get(name)) is None:
+            key = bringer(item)
+            if key is not None and key in state and bringer(state.get(name)) is None:
                 found.add((name, key))
     for clash in context.now.observation.clashes if context.now.observation is not None else ():
         for key in filter(is_package, clash.declared):
             if shown(key) in clash.declared and key in state:
                 found.add((shown(key), key))
     return found
-
-
-def _package(item: Distribution | None) -> str | None:
-    """The key of the conda package that brought it."""
-    origin = item.origin if item is not None else None
-    return package_key(origin.package) if origin is not None and origin.package is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from envforge.model.plan import Change
-from envforge.model.state import Distribution, State, package_key
+from envforge.model.state import Distribution, State, bringer
 
 
 def differs(before: Distribution, after: Distribution) -> bool:
@@ -61,7 +61,8 @@ def _packages(change: Change) -> set[str]:
     """The keys of the conda packages that brought both sides of a change; empty where one of them came otherwise."""
     found = set()
     for side in filter(None, (change.before, change.after)):
-        if side.origin is None or side.origin.package is None:
+        key = bringer(side)
+        if key is None:
             return set()
-        found.add(package_key(side.origin.package))
+        found.add(key)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from envforge.model.drift import Drift, FileDrift
 from envforge.model.finding import Finding, Severity
-from envforge.model.state import Distribution, FileRow, is_package, package_key, shown
+from envforge.model.state import Distribution, FileRow, bringer, is_package, shown
 
 from .wording import called
 
@@ -46,8 +46,7 @@ def findings(drift: Drift) -> tuple[Finding, ...]:
 
 def _bringer(drift: Drift, name: str) -> str | None:
     """The key of the conda package that had brought a distribution, where the package itself is still as it was."""
-    origin = drift.before[name].origin
-    key = package_key(origin.package) if origin is not None and origin.package is not None else None
+    key = bringer(drift.before[name])
     return key if key is not None and key in drift.after and key not in drift.changed else None
 
 

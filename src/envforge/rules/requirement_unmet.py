@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envforge.model.finding import Finding, Severity
+from envforge.model.state import bringer
 
 from .because import arrival
 from .context import Context, requested
@@ -22,8 +23,7 @@ def requirement_unmet(context: Context) -> Iterator[Finding]:
         if key in seen or (found is not None and accepts(edge.wanted.bounds, found.version)):
             continue
         seen.add(key)
-        origin = state[edge.owner].origin if edge.owner in state else None
-        by_conda = origin is not None and origin.kind == "conda"
+        by_conda = bringer(state.get(edge.owner)) is not None
         yield _finding(context, edge, found.version if found is not None else None, by_conda=by_conda)
 
 
